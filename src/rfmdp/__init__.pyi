@@ -175,10 +175,7 @@ from .objective import (
 )
 from .opening import (
     open_model as open_model,
-)
-from .outer.lattice.solve import (
-    LatticeSolution as LatticeSolution,
-    solve_lattice as solve_lattice,
+    read_model as read_model,
 )
 from .outer.settings import (
     Limits as Limits,

@@ -26,7 +26,7 @@ from rfmdp.errors import ModelError
 from rfmdp.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.model.lattice import AnyModel
 
 
 class Direction(Enum):
@@ -53,7 +53,7 @@ MIN, MAX = Direction.MIN, Direction.MAX
 class StateFormula(Protocol):
     """Anything that says in which states of a model it holds."""
 
-    def holds(self, model: FactoredMDP) -> BoolArray:
+    def holds(self, model: AnyModel) -> BoolArray:
         """Return a (S,) array."""
         ...
 
@@ -68,7 +68,7 @@ class NamedStates:
     text: str
     states: BoolArray = field(repr=False)
 
-    def holds(self, model: FactoredMDP) -> BoolArray:
+    def holds(self, model: AnyModel) -> BoolArray:
         """Return the states.
 
         Raises

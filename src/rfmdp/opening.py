@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
     from rfmdp.language.checked import CheckedModel
     from rfmdp.model.frontier import Progress
+    from rfmdp.model.lattice import AnyModel
 
 GYM = "gym:"  # in front of the name of a Gymnasium environment
 ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
@@ -126,7 +127,7 @@ class Blueprint:
         deadlock: Deadlock = Deadlock.LOOP,
         progress: Progress | None = None,
     ) -> FactoredMDP:
-        """Return the model; see `open_model`."""
+        """Return the model, its transitions written out; see `open_model`."""
         own: dict[str, Any] = {k: value for k, value in constants.items() if k not in also_known}
         if self.parsed is not None:
             from rfmdp.language.build import build_model
@@ -146,6 +147,29 @@ class Blueprint:
         if deadlock is Deadlock.ERROR:
             _refuse_deadlocks(self.name, model)
         return model
+
+    def build_for_steps(
+        self,
+        steps: int | None,
+        constants: Mapping[str, bool | int | float | str] = MappingProxyType({}),
+        *,
+        also_known: Collection[str] = (),
+        deadlock: Deadlock = Deadlock.LOOP,
+        progress: Progress | None = None,
+    ) -> AnyModel:
+        """Return the model, by its factors if that is less work over so many backward steps.
+
+        None: the number of steps is not known, so transitions are written out.
+        """
+        if self.parsed is None or steps is None:
+            return self.build(
+                constants, also_known=also_known, deadlock=deadlock, progress=progress
+            )
+        from rfmdp.language.check import check_model
+        from rfmdp.language.lattice import build_for_steps
+
+        checked = check_model(self.parsed, constants, also_known)
+        return build_for_steps(checked, steps, deadlock=deadlock, progress=progress)
 
 
 def names_domain(name: str | PathLike[str]) -> bool:

@@ -96,7 +96,7 @@ def _discounted(
 
 def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
     """Return a proof for a policy that starts as the one of a proof and becomes better."""
-    model, spec = best.model, best.spec
+    model, spec = best.explicit_model, best.spec
     end = time.monotonic() + limits.seconds
     problem = pose(model, spec)
     operator = Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())

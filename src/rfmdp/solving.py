@@ -16,6 +16,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.budget import unfold
+from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import require_valid
 from rfmdp.objective import (
@@ -51,7 +52,7 @@ FARTHEST = 1e100  # a warm start beyond is none: next to it rewards would not co
 
 
 def solve(
-    model: FactoredMDP,
+    model: AnyModel,
     spec: Spec | Property | str,
     *,
     inner: Inner | None = None,
@@ -64,7 +65,8 @@ def solve(
     Parameters
     ----------
     model, spec
-        What to solve; a property, parsed or as text, stands for its specification.
+        What to solve; a property, parsed or as text, stands for its specification. A model that
+        is not written out (`load_lattice`) needs a bound of steps or a discount.
     inner
         How nature's choice in a row is solved; `Exact()` by default.
     limits
@@ -95,11 +97,13 @@ def solve(
     >>> bounds.lower <= 0.2 <= bounds.upper, bounds.width < 1e-6
     (True, True)
     """
+    method = inner or Exact()
+    if isinstance(model, LatticeMDP):
+        return _solve_by_factors(model, as_spec(spec, model), method, limits, states)
     require_valid(model)
     specification = as_spec(spec, model)
     if isinstance(specification.objective, BudgetUntil):
         return _within_budget(model, specification, inner, limits, where(model, states))
-    method = inner or Exact()
     if isinstance(specification.objective, Temporal | TemporalReward):
         return solve_temporal(
             model, specification, where(model, states),
@@ -163,7 +167,22 @@ def _within_budget(
     )  # fmt: skip
 
 
-def as_spec(request: Spec | Property | str, model: FactoredMDP, *, settled: bool = False) -> Spec:
+def _solve_by_factors(
+    model: LatticeMDP, spec: Spec, inner: Inner, limits: Limits | None, states: StateSet
+) -> Solution:
+    """Solve a model whose transitions are not written out; nature's choice is exact."""
+    # the contraction is compiled only where it is used
+    from rfmdp.outer.lattice.solve import solve_lattice
+
+    if not isinstance(inner, Exact):
+        raise UnsupportedError(
+            f"A model that is not written out is solved by the exact method, not by {inner.name}; "
+            "leave the method out, or load the model with load_prism."
+        )
+    return solve_lattice(model, spec, limits or Limits(), where(model, states))
+
+
+def as_spec(request: Spec | Property | str, model: AnyModel, *, settled: bool = False) -> Spec:
     """Return the specification that a property, or its text, stands for with a model.
 
     Parameters

@@ -22,7 +22,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, ModelType, Type
 from rfmdp.language.constants import Given, checked_given
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction, NamedStates, PathFormula, Temporal, TemporalReward
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
@@ -66,7 +66,7 @@ class Answer:
     is_solution: bool = (
         False  # whether the property is a single P=? or R=?, which `solution` solves
     )
-    model: FactoredMDP | None = field(default=None, repr=False)
+    model: AnyModel | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Answer({self.text}: {self.value}, {self.status.name.lower()}, {self.method})"
@@ -104,7 +104,7 @@ class Answer:
 
 
 def check(
-    model: FactoredMDP,
+    model: AnyModel,
     prop: Property | str,
     *,
     inner: Inner | None = None,

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property, parse_properties
+from rfmdp.answers.specification import backward_steps
 from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given
 from rfmdp.language.property_ast import require_supported
-from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
+from rfmdp.model.lattice import AnyModel
 from rfmdp.outer.settings import Limits
 
 if TYPE_CHECKING:
     from rfmdp.opening import Blueprint
 
-Build = Callable[[Collection[str], Progress], FactoredMDP]
-"""Called as build(constants that are the properties' own, progress)."""
+Build = Callable[[Collection[str], int | None, Progress], AnyModel]
+"""Called as build(constants of the properties, backward steps that they need, progress)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """The model that questions are about, and how long it took to build it."""
 
-    model: FactoredMDP
+    model: AnyModel
     seconds: float
 
 
@@ -53,7 +55,7 @@ class Failed:
 
 
 def check_all(
-    model: FactoredMDP | Blueprint,
+    model: AnyModel | Blueprint,
     properties: Sequence[Property] | str,
     *,
     inner: Inner | None = None,
@@ -65,7 +67,8 @@ def check_all(
     """Answer all properties about a model, one after the other; one that fails stops no other.
 
     Mistakes of properties are found before the model is built, where its text tells. What comes
-    first is the model, unless no property fits it.
+    first is the model, unless no property fits it. A model that is only read may come by its
+    factors (`LatticeMDP`) where all properties have a bound of steps and that is less work.
 
     Parameters
     ----------
@@ -113,7 +116,7 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             progress(states, transitions, growing)
 
     try:
-        built = _built(model, given, open_constants(asked), build, in_time)
+        built = _built(model, given, asked, build, in_time)
         yield Built(built, time.monotonic() - started)
         limits = replace(limits, seconds=_seconds_left(deadline))
     except NotCertifiedError as late:
@@ -131,11 +134,11 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
 
 
 def misfits(
-    model: FactoredMDP | Blueprint, properties: Sequence[Property], given: Given
+    model: AnyModel | Blueprint, properties: Sequence[Property], given: Given
 ) -> list[PrismError | None]:
     """Return the errors of properties that do not fit a model, as far as its text tells them."""
     errors = [_misfit(prop, None, given) for prop in properties]
-    if isinstance(model, FactoredMDP) or all(error is not None for error in errors):
+    if isinstance(model, AnyModel) or all(error is not None for error in errors):
         return errors
     names = model.names(given, open_constants(properties))
     return errors if names is None else [_misfit(prop, names, given) for prop in properties]
@@ -158,17 +161,32 @@ def _misfit(prop: Property, names: CheckedModel | None, given: Given) -> PrismEr
 
 
 def _built(
-    model: FactoredMDP | Blueprint,
+    model: AnyModel | Blueprint,
     given: Given,
-    also_known: Collection[str],
+    properties: Sequence[Property],
     build: Build | None,
     progress: Progress,
-) -> FactoredMDP:
-    if isinstance(model, FactoredMDP):
+) -> AnyModel:
+    if isinstance(model, AnyModel):
         return model
+    names, steps = open_constants(properties), _steps(model, properties, given)
     if build is not None:
-        return build(also_known, progress)
-    return model.build(given, also_known=also_known, progress=progress)
+        return build(names, steps, progress)
+    return model.build_for_steps(steps, given, also_known=names, progress=progress)
+
+
+def _steps(blueprint: Blueprint, properties: Sequence[Property], given: Given) -> int | None:
+    """Return the backward steps that answer all properties that fit; None: that is not known."""
+    names = blueprint.names(given, open_constants(properties))
+    if names is None:
+        return None
+    counts: list[int | None] = []
+    for prop in properties:
+        with suppress(PrismError):
+            constants = {**prop.constants, **given}
+            checked = check_property(prop.parsed, prop.file, names, constants)
+            counts.append(backward_steps(checked.expression))
+    return None if None in counts else max((n for n in counts if n is not None), default=None)
 
 
 def _seconds_left(deadline: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -35,10 +36,10 @@ from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.model_scope import model_type
 from rfmdp.language.property_ast import OPERATORS, Quantified
-from rfmdp.language.states import evaluate_states
+from rfmdp.language.states import DTYPE, evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Direction, NamedStates, Spec
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
@@ -50,7 +51,7 @@ DEEPEST = 50  # operators P, R, E, A and filter inside each other
 LISTS = ("print", "printall", "argmin", "argmax")
 
 
-def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
+def states_where(model: AnyModel, prop: Property) -> BoolArray:
     """Return where a state formula holds, (S,)."""
     bound = prop.bind(model)
     return PropertyEvaluator(model, bound, None, Limits()).decided(bound.expression)
@@ -61,7 +62,7 @@ class PropertyEvaluator:
 
     def __init__(
         self,
-        model: FactoredMDP,
+        model: AnyModel,
         prop: CheckedProperty,
         inner: Inner | None,
         limits: Limits,
@@ -190,14 +191,14 @@ class PropertyEvaluator:
         name = list(self.model.rewards)[int(node.structure.value) - 1]
         path, model = node.path, self.model
         if isinstance(path, tree.Path) and is_discounted(path):
-            model = stopped(model, self.decided(path.right), name)
+            model = stopped(written(model), self.decided(path.right), name)
             path = tree.CumulativeReward(None, path.discount)
         spec = Spec(reward(path, name, self.states), agent, nature)
         self.natures.append((agent, nature))
         return self._measure(model, spec, node.bound, interest)
 
     def _measure(
-        self, model: FactoredMDP, spec: Spec, bound: tree.Bound | None, interest: BoolArray
+        self, model: AnyModel, spec: Spec, bound: tree.Bound | None, interest: BoolArray
     ) -> Quantity:
         """Return the value of a specification, or where it meets a bound; remember how."""
         solution, found, verdict = measure(
@@ -223,6 +224,9 @@ class PropertyEvaluator:
         if isinstance(expr, Literal) and expr.type is Type.BOOL:
             return Quantity.exact(expr.type, np.full(self.model.states, expr.value))
         kind = type_of(expr, self.names.variable_types(), self.source)
+        if isinstance(self.model, LatticeMDP):
+            formula = partial(evaluate_states, expr, self.names)
+            return Quantity.exact(kind, self.model.evaluate(formula, DTYPE[kind]))
         valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
         states = np.flatnonzero(interest)
         values = evaluate_states(expr, self.names, valuations, states)
@@ -240,9 +244,7 @@ class PropertyEvaluator:
             raise self.source.error(expr.position, reason)
 
 
-def paths_hold(
-    model: FactoredMDP, node: Quantified, decide: Callable[[Expr], BoolArray]
-) -> BoolArray:
+def paths_hold(model: AnyModel, node: Quantified, decide: Callable[[Expr], BoolArray]) -> BoolArray:
     """Return where E or A of a path formula holds, (S,).
 
     Parameters
@@ -256,7 +258,7 @@ def paths_hold(
         return decide(form.holds)
     assert not isinstance(form, ShareFormula)  # `S` is an operator by itself
     every = node.every is not form.negated
-    graph = Graph(model)
+    graph = Graph(written(model))
     target = decide(form.target)
     if isinstance(form, NextFormula):
         holds = _next_all(graph, target) if every else ~_next_all(graph, ~target)

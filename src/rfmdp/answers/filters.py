@@ -12,7 +12,7 @@ from rfmdp.answers.quantity import ARITHMETIC, Quantity, by_corners
 from rfmdp.errors import ModelError
 from rfmdp.language.ast import Type
 from rfmdp.language.check_properties import FILTER_TYPES
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel
 from rfmdp.types import AnyArray, BoolArray
 
 REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
@@ -28,7 +28,7 @@ EQUAL = 1e-5  # values this close (relatively, if they are above 1) count as one
 
 
 def apply_filter(
-    name: str, model: FactoredMDP, operand: Quantity, where: BoolArray
+    name: str, model: AnyModel, operand: Quantity, where: BoolArray
 ) -> tuple[Quantity, Quantity]:
     """Return a filter of values over a set of states: its least and its largest value.
 

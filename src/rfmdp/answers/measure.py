@@ -20,6 +20,7 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.model_scope import model_type
 from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
+from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import BackwardStep, Form, pose
 from rfmdp.outer.settings import Limits, Measure
@@ -35,7 +36,7 @@ SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
 
 def measure(
-    model: FactoredMDP,
+    model: AnyModel,
     spec: Spec,
     bound: tree.Bound | None,
     *,
@@ -51,7 +52,7 @@ def measure(
     """
     request = spec.objective
     if isinstance(request, Temporal | TemporalReward):
-        product = make_product(model, request, interest)
+        product = make_product(written(model), request, interest)
         solution, found, verdict = measure(
             product.model, replace(spec, objective=product.objective(request)), bound,
             inner=inner, limits=limits, interest=first_states(product, interest),
@@ -101,13 +102,15 @@ def _quantity(solution: Solution) -> Quantity:
     return Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
 
 
-def effective_method(model: FactoredMDP, inner: Inner | None) -> Inner:
+def effective_method(model: AnyModel, inner: Inner | None) -> Inner:
     """Return the method to use: `Exact` if it gives the same as the method that was asked for.
 
     It does if nature has no choice, or if all sets are boxes and no row has two of them.
     """
     if inner is None:
         return Exact()
+    if isinstance(model, LatticeMDP):
+        return inner
     known = not model.uncertain and model.marginals.stated is None
     boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
     single = bool(np.all(segment_lengths(model.marginal_ptr) <= 1))
@@ -197,10 +200,11 @@ def with_certainties(found: Quantity, solution: Solution, interest: BoolArray) -
     return Quantity(found.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
 
 
-def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
+def certain_states(model: AnyModel, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
     """Return states (S,) that certainly have value 0, and those with value 1.
 
-    Some may be missing. None: the objective is unbounded, or its values are no probabilities.
+    Some may be missing. None: the objective is unbounded, its values are no probabilities, or
+    transitions are not written out.
 
     Examples
     --------
@@ -210,7 +214,7 @@ def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray
     >>> one.tolist()
     [True, True]
     """
-    if not spec.objective.plain or spec.objective.endless:
+    if isinstance(model, LatticeMDP) or not spec.objective.plain or spec.objective.endless:
         return None
     problem = pose(model, spec)
     if problem.form is not Form.STEPS or not problem.probability:

@@ -25,7 +25,7 @@ from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.property_ast import require_supported
 from rfmdp.language.source import Position
 from rfmdp.language.write import write_expression
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Spec
 from rfmdp.types import BoolArray
 
@@ -55,7 +55,7 @@ class Property:
     def __str__(self) -> str:
         return self.text
 
-    def bind(self, model: FactoredMDP, constants: Given | None = None) -> CheckedProperty:
+    def bind(self, model: AnyModel, constants: Given | None = None) -> CheckedProperty:
         """Return the property with its names resolved against a model.
 
         Raises
@@ -66,7 +66,7 @@ class Property:
         given = {**self.constants, **checked_given(constants)}
         return check_property(self.parsed, self.file, scope(model, self.file.source), given)
 
-    def spec(self, model: FactoredMDP | None = None, *, settled: bool = False) -> Spec:
+    def spec(self, model: AnyModel | None = None, *, settled: bool = False) -> Spec:
         """Return the specification of a single P or R; of one with a bound, what it bounds.
 
         Sets of states are resolved when the specification meets a model. Numbers of steps and
@@ -128,7 +128,7 @@ class FormulaStates:
         """Whether probabilities decide where it holds: a P, R, E, A or filter is inside."""
         return any(isinstance(node, tree.OPERATORS) for node in nodes(self.expr))
 
-    def holds(self, model: FactoredMDP) -> BoolArray:
+    def holds(self, model: AnyModel) -> BoolArray:
         """Return a (S,) array.
 
         Raises

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary
+from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary, nodes
 from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
 from rfmdp.objective import (
@@ -49,6 +49,7 @@ from rfmdp.objective import (
 
 Sets = Callable[[Expr], StateSet]
 TRUE = Literal(True)
+HALVINGS = 30  # of what is left to come, until a discounted value is as precise as most want
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,41 @@ def directions(
         )
         raise source.error(node.position, reason)
     return agent, node.nature or agent
+
+
+def backward_steps(expr: Expr) -> int | None:
+    """Return how many steps back from their ends the numbers of a checked property are.
+
+    None: that is not known before, or it is about more states than the initial ones.
+    """
+    outermost, all_ = (
+        [node for node in nodes(expr, leaves) if isinstance(node, tree.OPERATORS)]
+        for leaves in (tree.OPERATORS, ())
+    )
+    counts = [_steps_of(operator) for operator in outermost]
+    if len(all_) > len(outermost) or None in counts:
+        return None
+    return max((count for count in counts if count is not None), default=0)
+
+
+def _steps_of(operator: Expr) -> int | None:
+    match operator:
+        case tree.Probability(path=path):
+            match normal(path):
+                case UntilFormula(latest=latest, reward=None):
+                    return latest
+                case NextFormula():
+                    return 1
+                case NowFormula():
+                    return 0
+        case tree.Reward(path=tree.InstantaneousReward(step)):
+            return int(number(step))
+        case tree.Reward(path=tree.CumulativeReward(count, discount)):
+            if count is not None:
+                return int(number(count))
+            if discount is not None and number(discount) < 1.0:
+                return int(HALVINGS / (1.0 - number(discount))) + 1
+    return None
 
 
 def _not(expr: Expr) -> Expr:

@@ -14,7 +14,7 @@ from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.cli.output import PATIENCE, ProgressLines
 from rfmdp.language.ast import Type
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import MAX, Direction
 from rfmdp.outer.solution import Bounds, Status, shared_digits
 
@@ -28,7 +28,7 @@ AnswerRecord = dict[str, Any]
 
 
 def answer_record(
-    answer: Answer, model: FactoredMDP, method: str, build: float, solve: float
+    answer: Answer, model: AnyModel, method: str, build: float, solve: float
 ) -> AnswerRecord:
     """Return the fields that `--json` prints; unproven sides are null.
 
@@ -93,7 +93,7 @@ def _listing(answer: Answer) -> Iterator[str]:
     for state, value in answer.listing:
         words: list[str] = []
         if model is not None and model.variables:
-            values = zip(model.variables, model.valuations[state], strict=True)
+            values = zip(model.variables, model.state_values(np.array([state]))[0], strict=True)
             words = [shown(bool(x)) if variable.boolean else str(x) for variable, x in values]
         place = f"{state}:({','.join(words)})"
         if value is None:

@@ -9,12 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from rfmdp.answers.answer import Answer
 from rfmdp.answers.batch import Answered, Built, Failed, check_all
 from rfmdp.answers.property import Property
 from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
 from rfmdp.cli.arguments import Experiment, inner_method, plain_value
-from rfmdp.cli.models import Uncertainty, build_with_sets, with_command
+from rfmdp.cli.models import Uncertainty, build_to_solve, command_line
 from rfmdp.cli.output import (
     CERTIFIED,
     NOT_CERTIFIED,
@@ -27,14 +29,17 @@ from rfmdp.cli.output import (
 )
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.inner.exact import Exact
 from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.lattice import AnyModel
 from rfmdp.model.report import model_sizes
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.running import TaskResult
 from rfmdp.writing import replacing
+
+BLOCK = 1 << 16  # states of a policy that are written at once
 
 
 class Request(NamedTuple):
@@ -97,12 +102,18 @@ def replies(request: Request, run: Experiment, *, quiet: bool) -> Iterator[Reply
 
 
 def _build(
-    request: Request, run: Experiment, also_known: Collection[str], progress: Progress
-) -> FactoredMDP:
-    return build_with_sets(
+    request: Request,
+    run: Experiment,
+    also_known: Collection[str],
+    steps: int | None,
+    progress: Progress,
+) -> AnyModel:
+    exact = isinstance(inner_method(request.inner), Exact)
+    return build_to_solve(
         request.blueprint,
         run.constants,
         replace(request.uncertainty, radius=run.radius),
+        steps if exact else None,
         also_known=also_known,
         deadlock=request.deadlock,
         progress=progress,
@@ -155,7 +166,9 @@ def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply
             _write_actions(reply.answer.solution, policy)
         if solution is not None:
             whole = reply.answer.whole_solution()
-            save(replace(whole, model=with_command(whole.model)), solution)
+            save(
+                replace(whole, model=whole.model.with_provenance(command=command_line())), solution
+            )
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply
@@ -165,14 +178,17 @@ def _write_actions(solution: Solution, path: str) -> None:
     """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
     model, policy = solution.model, solution.policy
     names = [v.name for v in model.variables] or ["state"]
-    states = model.valuations.tolist() if model.variables else [[s] for s in range(model.states)]
     timed = not policy.stationary
     with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow([*names, *(["step"] if timed else []), "action"])
-        for step in range(len(policy.rows)):
-            for values, action in zip(states, policy.actions(model, step), strict=True):
-                table.writerow([*values, *([step] if timed else []), action])
+        for step, rule in enumerate(policy.rows):
+            for first in range(0, model.states, BLOCK):
+                states = np.arange(first, min(first + BLOCK, model.states))
+                values = model.state_values(states) if model.variables else states[:, None]
+                rows = zip(values.tolist(), model.row_actions[rule[states]].tolist(), strict=True)
+                now = [step] if timed else []
+                table.writerows([*x, *now, model.actions[action]] for x, action in rows)
 
 
 class Printer:

@@ -14,7 +14,7 @@ from rfmdp.errors import FileError, ModelError
 
 if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
-    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.model.lattice import AnyModel
     from rfmdp.outer.solution import Solution
 
 MOST_RUNS = 10_000
@@ -183,7 +183,7 @@ def solution_in(path: str) -> Solution:
     raise FileError(f"{path}: must hold a result of `rfmdp solve -o` or `learn -o`.")
 
 
-def state_number(model: FactoredMDP, text: str | None) -> int:
+def state_number(model: AnyModel, text: str | None) -> int:
     """Return the state that `x=1,y=2` or a number names; None is the initial one."""
     if text is None:
         return int(model.initial[0])

@@ -19,6 +19,7 @@ from rfmdp.errors import FileError, ModelError, PrismWarning
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
 from rfmdp.record import Provenance
 
@@ -39,7 +40,12 @@ class Uncertainty:
         """Whether a radius is wanted, and nothing else."""
         return self == Uncertainty(self.radius) and self.radius is not None
 
-    def apply(self, model: FactoredMDP) -> FactoredMDP:
+    @property
+    def boxes(self) -> bool:
+        """Whether one radius makes boxes of all distributions, or nothing is to be uncertain."""
+        return math.isinf(self._norm()[0])
+
+    def apply(self, model: AnyModel) -> AnyModel:
         """Return the model with the sets that were asked for.
 
         Raises
@@ -59,6 +65,8 @@ class Uncertainty:
                 "--nominal to drop them first."
             )
         exponent, size = self._norm()
+        if isinstance(model, LatticeMDP):
+            return model.with_radius(size, self.floor)
         return model.with_radius(size, self.floor, exponent=exponent)
 
     def warn_if_all(self) -> None:
@@ -93,20 +101,34 @@ def read_blueprint(model: str) -> Blueprint:
 
 
 def build_with_sets(
+    blueprint: Blueprint, given: Mapping[str, str], uncertainty: Uncertainty, **settings: Any
+) -> FactoredMDP:
+    """Return a model with sets, its transitions written out; see `build_to_solve`."""
+    return written(build_to_solve(blueprint, given, uncertainty, None, **settings))
+
+
+def build_to_solve(
     blueprint: Blueprint,
     given: Mapping[str, str],
     uncertainty: Uncertainty,
+    steps: int | None,
     *,
     also_known: Collection[str] = (),
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
-) -> FactoredMDP:
-    """Return a model with sets; a domain knows what a plain radius means for it."""
+) -> AnyModel:
+    """Return a model with sets; a domain knows what a plain radius means for it.
+
+    With a number of backward steps that will be made it may come by its factors.
+    """
     uncertainty.warn_if_all()
     if uncertainty.just_radius and blueprint.is_domain:
         given = {**given, "radius": repr(uncertainty.radius)}
         uncertainty = Uncertainty()
-    model = blueprint.build(given, also_known=also_known, deadlock=deadlock, progress=progress)
+    steps = steps if uncertainty.boxes else None
+    model = blueprint.build_for_steps(
+        steps, given, also_known=also_known, deadlock=deadlock, progress=progress
+    )
     return uncertainty.apply(model)
 
 
@@ -141,9 +163,9 @@ def rebuilt(model: str, constants: Mapping[str, str], origin: Provenance | None)
     return built.nominal() if kind == "nominal" else built
 
 
-def with_command(model: FactoredMDP) -> FactoredMDP:
-    """Return a model that knows the command line of this process."""
-    return model.with_provenance(command=shlex.join(["rfmdp", *sys.argv[1:]]))
+def command_line() -> str:
+    """Return the command line of this process."""
+    return shlex.join(["rfmdp", *sys.argv[1:]])
 
 
 def property_and_blueprint(

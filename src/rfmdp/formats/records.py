@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from rfmdp import objective as objectives
-from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.language.ast import Expr
-from rfmdp.language.parse import parse_expression
-from rfmdp.language.write import write_expression
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.errors import FileError
+from rfmdp.formats.fields import (
+    field,
+    formula_of,
+    marginals_of,
+    plain_formula,
+    texts_of,
+    variable_of,
+)
+from rfmdp.formats.lattice_records import lattice_from_record, lattice_to_record
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.objective import (
     SETS,
@@ -38,8 +45,6 @@ from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.product import Product, Table, product_of_pairs
 from rfmdp.types import AnyArray, FloatArray
 
-T = TypeVar("T")
-
 AUTOMATON = ("letters", "delta", "priority", "decided")
 NAMES = ("actions", "factors", "marginal_names", "outcome_names")
 OBJECTIVES = (
@@ -56,15 +61,15 @@ def model_to_record(model: FactoredMDP) -> Record:
         "labels": list(model.labels),
         "rewards": list(model.rewards),
         "variables": [asdict(v) for v in model.variables],
-        "formulas": {name: _plain(name, value) for name, value in model.formulas.items()},
+        "formulas": {name: plain_formula(name, value) for name, value in model.formulas.items()},
     }
     if model.provenance is not None:
         header["provenance"] = model.provenance.to_json()
     arrays = {name: getattr(model, name) for name in ARRAYS}
-    for field in fields(Marginals):
-        stored = getattr(model.marginals, field.name)
+    for part in fields(Marginals):
+        stored = getattr(model.marginals, part.name)
         if stored is not None:
-            arrays[f"marginals.{field.name}"] = stored
+            arrays[f"marginals.{part.name}"] = stored
     for i, where_true in enumerate(model.labels.values()):
         arrays[f"label.{i}"] = where_true
     for i, rewards in enumerate(model.rewards.values()):
@@ -82,17 +87,17 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
         If the record is not that of a valid model.
     """
     stored: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-    stored |= {name: tuple(_texts(header, name)) for name in NAMES}
+    stored |= {name: tuple(texts_of(header, name)) for name in NAMES}
     model = FactoredMDP(
         **stored,
-        marginals=_marginals(arrays),
-        labels={name: arrays[f"label.{i}"] for i, name in enumerate(_texts(header, "labels"))},
+        marginals=marginals_of(arrays),
+        labels={name: arrays[f"label.{i}"] for i, name in enumerate(texts_of(header, "labels"))},
         rewards={
             name: Rewards(arrays[f"state_reward.{i}"], arrays[f"row_reward.{i}"])
-            for i, name in enumerate(_texts(header, "rewards"))
+            for i, name in enumerate(texts_of(header, "rewards"))
         },
-        variables=tuple(_variable(v) for v in _field(header, "variables", list)),
-        formulas={k: _value(k, v) for k, v in _field(header, "formulas", dict).items()},
+        variables=tuple(variable_of(v) for v in field(header, "variables", list)),
+        formulas={k: formula_of(k, v) for k, v in field(header, "formulas", dict).items()},
         provenance=Provenance.from_json(header["provenance"]) if "provenance" in header else None,
     )
     require_valid(model)
@@ -122,7 +127,10 @@ def solution_to_record(solution: Solution) -> Record:
     product, model = solution.product, solution.model
     if product is not None:
         model = replace(product.base, provenance=model.provenance)
-    _, model_header, model_arrays = model_to_record(model)
+    if isinstance(model, LatticeMDP):
+        model_header, model_arrays = lattice_to_record(model)
+    else:
+        _, model_header, model_arrays = model_to_record(model)
     spec = solution.spec
     described, sets, texts = _describe(solution)
     header = {
@@ -166,19 +174,21 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     """
     prefix = "model."
     own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-    model = model_from_record(_field(header, "model", dict), own)
-    described = dict(_field(header, "objective", dict))
+    model_header = field(header, "model", dict)
+    by_factors = model_header.get("kind") == "lattice"
+    model: AnyModel = (lattice_from_record if by_factors else model_from_record)(model_header, own)
+    described = dict(field(header, "objective", dict))
     product = None
     if "product" in header:
-        product = _product(_field(header, "product", dict), model, arrays)
+        product = _product(field(header, "product", dict), written(model), arrays)
         model = product.model
         objective = _on_product(described, product)
     else:
-        objective = _objective(described, _field(header, "texts", dict), arrays)
+        objective = _objective(described, field(header, "texts", dict), arrays)
     spec = Spec(
         objective,
-        Direction[_field(header, "agent", str)],
-        Direction[_field(header, "nature", str)],
+        Direction[field(header, "agent", str)],
+        Direction[field(header, "nature", str)],
     )
     layers = spec.objective.layers
     for states in spec.objective.sets.values():
@@ -191,15 +201,15 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         if name in arrays or name == "value"
     }
     witness = None
-    if _field(header, "witness", bool):
+    if field(header, "witness", bool):
         witness = bounds.get("witness.lower"), bounds.get("witness.upper")
     return Solution(
-        model, spec, _field(header, "method", str), Status[_field(header, "status", str)],
+        model, spec, field(header, "method", str), Status[field(header, "status", str)],
         bounds.get("lower"), bounds.get("upper"), bounds["value"], _rules(arrays["policy"], model),
-        _field(header, "precision", float), _stats(_field(header, "stats", dict)), witness,
-        _field(header, "measure", str),
+        field(header, "precision", float), _stats(field(header, "stats", dict)), witness,
+        field(header, "measure", str),
         where(model, arrays["interest"]) if "interest" in arrays else None,
-        _field(header, "subject", str), product, arrays.get("block"),
+        field(header, "subject", str), product, arrays.get("block"),
     )  # fmt: skip
 
 
@@ -221,21 +231,25 @@ def _numbers(name: str, found: AnyArray, states: int) -> FloatArray:
     return found
 
 
-def _rules(rows: AnyArray, model: FactoredMDP) -> Policy:
+def _rules(rows: AnyArray, model: AnyModel) -> Policy:
     """Return the policy of a solution, whose rows must be those of their states."""
-    if rows.ndim != 2 or rows.shape[1] != model.states or rows.dtype.kind != "i":
+    if rows.ndim != 2 or rows.shape[1] != model.states or rows.dtype.kind not in "iu":
         raise FileError(
             f"policy must have the shape (steps, {model.states}), got {rows.dtype} of shape "
             f"{rows.shape}"
         )
+    if isinstance(model, LatticeMDP):  # its rows are actions
+        if rows.max(initial=0) >= len(model.actions):
+            raise FileError("policy must choose actions of the model")
+        return Policy(rows)
     if np.any((rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])):
         raise FileError("policy must choose rows of the states themselves")
     return Policy(rows.astype(np.int64))
 
 
 def _stats(given: Mapping[str, Any]) -> Stats:
-    seconds = _field(given, "seconds", dict)
-    counts = {f.name: _field(given, f.name, int) for f in fields(Stats) if f.name != "seconds"}
+    seconds = field(given, "seconds", dict)
+    counts = {f.name: field(given, f.name, int) for f in fields(Stats) if f.name != "seconds"}
     return Stats(**counts, seconds={str(k): float(v) for k, v in seconds.items()})
 
 
@@ -247,16 +261,16 @@ def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray], 
     objective = solution.spec.objective
     plain: dict[str, Any] = {"type": type(objective).__name__}
     arrays, texts = {}, {}
-    for field in fields(objective) if not isinstance(objective, objectives.Parity) else ():
-        content = getattr(objective, field.name)
-        if field.name in SETS and solution.product is not None:
+    for part in fields(objective) if not isinstance(objective, objectives.Parity) else ():
+        content = getattr(objective, part.name)
+        if part.name in SETS and solution.product is not None:
             continue  # the automaton tells
-        if field.name in SETS and not isinstance(content, str):
-            arrays[f"states.{field.name}"] = where(solution.model, content)
+        if part.name in SETS and not isinstance(content, str):
+            arrays[f"states.{part.name}"] = where(solution.model, content)
             if hasattr(content, "text"):
-                texts[field.name] = str(content.text)
-        elif field.name != "formula":
-            plain[field.name] = content
+                texts[part.name] = str(content.text)
+        elif part.name != "formula":
+            plain[part.name] = content
     return plain, arrays, texts
 
 
@@ -267,11 +281,11 @@ def _objective(
     name = plain.pop("type")
     if name not in OBJECTIVES:
         raise FileError(f"this version does not know the objective {name!r}")
-    for field in SETS:
-        if f"states.{field}" in arrays:
-            states = arrays[f"states.{field}"]
-            named = isinstance(texts.get(field), str)
-            plain[field] = NamedStates(texts[field], states) if named else states
+    for part in SETS:
+        if f"states.{part}" in arrays:
+            states = arrays[f"states.{part}"]
+            named = isinstance(texts.get(part), str)
+            plain[part] = NamedStates(texts[part], states) if named else states
     made: Objective = getattr(objectives, name)(**plain)
     return made
 
@@ -296,17 +310,17 @@ def _product(
     header: Mapping[str, Any], base: FactoredMDP, arrays: Mapping[str, AnyArray]
 ) -> Product:
     """Return the product that a record describes."""
-    words = _field(header, "formula", dict)
+    words = field(header, "formula", dict)
     prefix = "product."
     own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-    named = enumerate(_texts(words, "atoms"))
+    named = enumerate(texts_of(words, "atoms"))
     atoms = tuple(NamedStates(name, own[f"atom.{k}"]) for k, name in named)
     tree = None if words["tree"] is None else _nested(words["tree"])
-    names = tuple(_texts(header, "names"))
+    names = tuple(texts_of(header, "names"))
     tables = {name: own[f"automaton.{name}"] for name in AUTOMATON}
     table = Table(**tables, names=names)
-    formula = PathFormula(_field(words, "text", str), tree, atoms)
-    kind = Kind[_field(header, "kind", str)]
+    formula = PathFormula(field(words, "text", str), tree, atoms)
+    kind = Kind[field(header, "kind", str)]
     try:
         return product_of_pairs(
             base, own["states"], own["memory"], own["start"], formula, table, kind
@@ -328,59 +342,3 @@ def _on_product(described: Mapping[str, Any], product: Product) -> Objective:
     if described.get("type") == "ReachReward":
         return product.objective(TemporalReward(product.formula, described.get("reward")))
     return product.objective(Temporal(product.formula))
-
-
-def _marginals(arrays: Mapping[str, AnyArray]) -> Marginals:
-    needed = [f.name for f in fields(Marginals) if f.name != "stated"]
-    stored = {name: arrays[f"marginals.{name}"] for name in needed}
-    return Marginals(**stored, stated=arrays.get("marginals.stated"))
-
-
-def _variable(given: Any) -> Variable:
-    return Variable(
-        _field(given, "name", str),
-        _field(given, "low", int),
-        _field(given, "high", int),
-        _field(given, "boolean", bool),
-    )
-
-
-def _plain(name: str, value: object) -> Any:
-    """Return a constant as it is, and an expression as its text in the PRISM language."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, Expr):
-        return {"expression": write_expression(value)}
-    raise UnsupportedError(
-        f"save: formula {name!r} must be a number, a boolean or an expression of the PRISM "
-        f"language, got {type(value).__name__}."
-    )
-
-
-def _value(name: str, stored: Any) -> Any:
-    if isinstance(stored, dict):
-        return parse_expression(_field(stored, "expression", str))
-    if not isinstance(stored, bool | int | float):
-        raise FileError(f"formula {name!r} must be a number or an expression, got {stored!r}")
-    return stored
-
-
-def _field(header: Any, name: str, wanted: type[T]) -> T:
-    """Return an entry of a header, which must be of a type; a bool is no int."""
-    if not isinstance(header, dict):
-        raise FileError(f"{name} must stand in an object, found {header!r:.40}")
-    found = header[name]
-    if wanted is float and type(found) is int:
-        found = float(found)
-    if type(found) is not wanted:
-        raise FileError(f"{name} must be a {wanted.__name__}, found {found!r:.40}")
-    return found
-
-
-def _texts(header: Any, name: str) -> list[str]:
-    found = _field(header, name, list)
-    if not all(isinstance(text, str) for text in found):
-        raise FileError(f"{name} must be texts")
-    return found

@@ -17,7 +17,7 @@ import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.language.ast import Command, Expr, Module, Name, nodes
-from rfmdp.language.build import CHAINS, initial_valuations, reward_sum
+from rfmdp.language.build import CHAINS, build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import has_intervals, probability_ends
@@ -27,14 +27,28 @@ from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.language.states import State, evaluate_states
-from rfmdp.model.lattice import FORBIDDEN, Factor, Formula, FormulaRewards, LatticeMDP, Moves
-from rfmdp.model.lattice_order import in_good_order
+from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.lattice import (
+    FORBIDDEN,
+    AnyModel,
+    Factor,
+    Formula,
+    FormulaRewards,
+    LatticeMDP,
+    Moves,
+)
+from rfmdp.model.lattice_order import contractions, in_good_order
 from rfmdp.ragged import starts
+from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
-MOST_CONTEXTS = 1 << 16  # of a module
+MOST_CONTEXTS = 1 << 14  # of a module
 MOST_ACTIONS = 62
 MOST_STATES = 1 << 31
+WIDE = 1 << 8  # successors of a row, from which on contraction may pay
+FEW, MANY = 1 << 20, 1 << 26  # transitions: that are written out anyway, that memory easily holds
+AT_ONCE = 16  # states that are explored before transitions are counted
+CONTRACTING, SWEEPING, EXPLORING = 4.0, 4.0, 40.0  # ns per number contracted, and per transition
 
 
 _Meaning: TypeAlias = tuple[int | str, ...]
@@ -198,8 +212,8 @@ def load_lattice(path: str | PathLike[str], constants: Given | None = None) -> L
     ------
     UnsupportedError
         If the text has to be explored: with global variables, several commands of a module for
-        one action, contexts in which a command makes no sense, states without a choice, or modules
-        that read too many variables.
+        one action, contexts in which a command makes no sense, or modules that read too many
+        variables.
     PrismError, FileError
         As `load_prism`.
     """
@@ -219,6 +233,68 @@ def parse_lattice(
         ) from None
 
 
+def build_for_steps(
+    checked: CheckedModel,
+    steps: int,
+    *,
+    deadlock: Deadlock = Deadlock.LOOP,
+    progress: Progress | None = None,
+) -> AnyModel:
+    """Return a model by its factors if that is less work over some backward steps.
+
+    That is counted: the reachable transitions are written out as long as that takes less than the
+    contractions would. A model that is complete by then stays written out.
+    """
+    most = math.inf
+
+    def watch(states: int, transitions: int, growing: str) -> None:
+        if transitions > most:
+            raise _Enough
+        if progress is not None:
+            progress(states, transitions, growing)
+
+    lattice = _worth_contracting(checked, deadlock)
+    if lattice is not None:
+        work = contractions(lattice) * CONTRACTING * steps
+        most = min(max(work / (EXPLORING + SWEEPING * steps), FEW), MANY)
+        at_first = _transitions_of(lattice, lattice.initial)
+        if at_first * AT_ONCE > most:
+            return lattice
+    try:
+        return build_model(checked, deadlock=deadlock, progress=watch)
+    except _Enough:
+        assert lattice is not None
+        return lattice
+
+
+def _worth_contracting(checked: CheckedModel, deadlock: Deadlock) -> LatticeMDP | None:
+    """Return a model by its factors, None if it is none or has few transitions per row."""
+    widths = [max(len(c.updates) for c in m.commands) for m in checked.modules if m.commands]
+    if math.prod(widths) < WIDE:
+        return None
+    try:
+        lattice = in_good_order(build_lattice(checked))
+    except NoLattice:
+        return None
+    if lattice.deadlocks is not None and deadlock is Deadlock.ERROR:
+        return None  # only a search tells whether they are reached
+    return lattice if contractions(lattice) < lattice.transitions else None
+
+
+def _transitions_of(model: LatticeMDP, states: IntArray) -> int:
+    """Return how many transitions some states have."""
+    total = 0
+    sizes = np.append(np.diff(model.moves.target_ptr), 0)  # FORBIDDEN is the last one
+    for action in range(len(model.actions)):
+        moves = model.row_moves(states, np.full(len(states), action))
+        total += int(np.prod(sizes[moves].astype(np.float64), axis=1).sum())
+    return total
+
+
+class _Enough(Exception):
+    """So many transitions are more work than contractions."""
+
+
 def build_lattice(checked: CheckedModel) -> LatticeMDP:
     """Return a model by its factors, in the order of the text.
 
@@ -226,7 +302,7 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     ------
     NoLattice
         If it has global variables that change, several choices with one label, contexts that are
-        too many or make no sense, a random choice among commands, or states without choice.
+        too many or make no sense, or a random choice among commands.
     """
     if checked.type in CHAINS:
         raise NoLattice("a Markov chain is explored")
@@ -239,16 +315,14 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     if any(v.name not in local for v in checked.variables):
         raise NoLattice("there are global variables")
     actions = _actions(checked)
-    if len(actions) > MOST_ACTIONS:
+    if not 0 < len(actions) <= MOST_ACTIONS:
         raise NoLattice(f"there are {len(actions)} actions")
     tables = _Tables(checked)
     try:
         factors = tuple(tables.factor(module, actions) for module in checked.modules)
     except PrismError as error:  # in a context that may not be reachable
         raise NoLattice(str(error)) from None
-    if not _somebody_moves(factors, len(actions)):
-        raise NoLattice("no action is possible in all states")
-    marginals, _, _ = packed(tables.boxes)
+    marginals, names, outcomes = packed(tables.boxes)
     targets = [targets for _, targets in tables.numbers]
     moves = Moves(
         np.array([marginal for marginal, _ in tables.numbers], dtype=np.int32),
@@ -261,15 +335,10 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
         {label.name: _formula(label.value, checked) for label in checked.labels},
         _rewards(checked, actions),
         {**checked.constants, **checked.formulas},
+        tuple(names),
+        tuple(outcomes),
+        Provenance.of_text(checked.source.filename, checked.source.text, checked.constants),
     )  # fmt: skip
-
-
-def _somebody_moves(factors: Sequence[Factor], actions: int) -> bool:
-    """Return whether one action is possible everywhere, so that no state is without choice."""
-    return any(
-        all((factor.moves[:, action] != FORBIDDEN).all() for factor in factors)
-        for action in range(actions)
-    )
 
 
 def _actions(checked: CheckedModel) -> list[_Action]:

@@ -10,17 +10,17 @@ from rfmdp.language.ast import Expr, Label, LabelDefinition, ModelType, RewardSt
 from rfmdp.language.check import BUILT_IN_LABELS
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.source import SourceText
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel
 
 
-def model_type(model: FactoredMDP) -> ModelType:
+def model_type(model: AnyModel) -> ModelType:
     """Return the PRISM type that a model amounts to; one row per state is a chain."""
     if model.rows == model.states:
         return ModelType.IDTMC if model.uncertain else ModelType.DTMC
     return ModelType.IMDP if model.uncertain else ModelType.MDP
 
 
-def scope(model: FactoredMDP | None, source: SourceText) -> CheckedModel:
+def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
     """Return the names that properties of a model may use; none without a model.
 
     Errors show `source`.

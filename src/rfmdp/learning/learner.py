@@ -200,7 +200,7 @@ class Learner:
         if standing.solution is None:
             model, _ = self.learned.pessimistic(self.sets.marginals())
         else:
-            model = standing.solution.model
+            model = standing.solution.explicit_model
         looks = standing.proven_looks
         return Run(
             settings=self.settings(),

@@ -276,7 +276,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         prior = np.stack([arrays["prior_lower"], arrays["prior_upper"]])
     if "solution" in header:
         solution = solution_from_record(header["solution"], arrays_of(arrays, "solution"))
-        model = solution.model
+        model = solution.explicit_model
     else:
         model = model_from_record(header["model"], arrays_of(arrays, "model"))
     return Run(

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 Row: TypeAlias = tuple[Sequence[int], ArrayLike] | tuple[Sequence[int], ArrayLike, str]
 # marginals, successors in C order, and the name of the action
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,27 @@ class Variable:
 def state_text(names: Iterable[str], values: Iterable[int]) -> str:
     """Return a state as `(x=1, y=0)` for messages."""
     return "(" + ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True)) + ")"
+
+
+def require_all_values(variables: Iterable[Variable], values: Mapping[str, int]) -> None:
+    """Raise ModelError unless values are those of all variables."""
+    names = [v.name for v in variables]
+    if set(values) != set(names):
+        raise ModelError(
+            f"A state is given by all variables ({', '.join(names) or 'there are none'}); "
+            f"got {', '.join(values) or 'none'}."
+        )
+
+
+def named_reward(rewards: Mapping[str, T], name: str | None) -> T:
+    """Return a reward structure by name; `None` is the first one."""
+    if name is None and rewards:
+        return next(iter(rewards.values()))
+    if name is not None and name in rewards:
+        return rewards[name]
+    names = ", ".join(f'"{key}"' for key in rewards) or "none"
+    structure = "A reward structure" if name is None else f'Reward structure "{name}"'
+    raise ModelError(f"{structure} is not defined by the model; it has: {names}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,13 +276,7 @@ class FactoredMDP:
 
     def reward(self, name: str | None) -> Rewards:
         """Return a reward structure by name; `None` is the first one."""
-        if name is None and self.rewards:
-            return next(iter(self.rewards.values()))
-        if name is not None and name in self.rewards:
-            return self.rewards[name]
-        known = ", ".join(f'"{key}"' for key in self.rewards) or "none"
-        wanted = "A reward structure" if name is None else f'Reward structure "{name}"'
-        raise ModelError(f"{wanted} is not defined by the model; it has: {known}.")
+        return named_reward(self.rewards, name)
 
     def with_marginals(self, marginals: Marginals) -> FactoredMDP:
         """Return the same structure with other uncertainty sets of the same sizes."""
@@ -330,14 +346,10 @@ class FactoredMDP:
         ModelError
             If a variable is missing or unknown, or no reachable state has these values.
         """
+        require_all_values(self.variables, values)
         names = [v.name for v in self.variables]
-        if set(values) != set(names):
-            raise ModelError(
-                f"A state is given by all variables ({', '.join(names) or 'there are none'}); "
-                f"got {', '.join(values) or 'none'}."
-            )
-        wanted = np.array([values[name] for name in names])
-        hits = np.flatnonzero((self.valuations == wanted).all(axis=1))
+        numbers = np.array([values[name] for name in names])
+        hits = np.flatnonzero((self.valuations == numbers).all(axis=1))
         if not len(hits):
             named = ", ".join(f"{name}={values[name]}" for name in names)
             ranges = ", ".join(f"{v.name} in {v.low}..{v.high}" for v in self.variables)
@@ -361,6 +373,10 @@ class FactoredMDP:
             return " & ".join(self.marginal_name(int(j)) for j in ids)
         state = owner(self.row_ptr, row)
         return f"choice {row - int(self.row_ptr[state]) + 1}"
+
+    def state_values(self, states: IntArray) -> Int32Array:
+        """Return the variables of some states, (N, vars)."""
+        return self.valuations.reshape(self.states, len(self.variables))[states]
 
     def state_name(self, state: int) -> str:
         """Return a state as `(x=1, y=0)`, or `state 7` if the model has no variables."""

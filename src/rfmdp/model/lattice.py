@@ -16,9 +16,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.model.arrays import Variable, state_text
+from rfmdp.model.arrays import (
+    FactoredMDP,
+    Variable,
+    named_reward,
+    require_all_values,
+    state_text,
+)
+from rfmdp.model.report import model_sizes
+from rfmdp.model.touching import warn_if_touching
+from rfmdp.record import Provenance, balls
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.radius import boxes_around
+from rfmdp.sets.radius import boxes_around, radii_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action
@@ -68,15 +77,15 @@ class LatticeMDP:
     marginals: Marginals
     actions: tuple[str, ...]
     initial_values: Int32Array  # (I, vars)
-    label_formulas: Mapping[str, Formula] = field(default_factory=dict)
-    reward_formulas: Mapping[str, FormulaRewards] = field(default_factory=dict)
+    labels: Mapping[str, Formula] = field(default_factory=dict)
+    rewards: Mapping[str, FormulaRewards] = field(default_factory=dict)
     formulas: Mapping[str, Any] = field(default_factory=dict)
+    marginal_names: tuple[str, ...] = ()
+    outcome_names: tuple[str, ...] = ()
+    provenance: Provenance | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"LatticeMDP({self.states:,} states, not written out; {len(self.factors)} factors, "
-            f"{len(self.actions)} actions, {len(self.marginals)} marginals)"
-        )
+        return f"LatticeMDP({', '.join(model_sizes(self))})"
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -102,6 +111,54 @@ class LatticeMDP:
         """Number of states of the lattice."""
         return int(np.prod(self.sizes, dtype=np.int64))
 
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows, counted factor by factor."""
+        return self._count(np.ones(len(self.moves.marginal), dtype=np.int64))
+
+    @cached_property
+    def transitions(self) -> int:
+        """Number of transitions that would be written out, counted factor by factor."""
+        return self._count(np.diff(self.moves.target_ptr))
+
+    def _count(self, weights: IntArray) -> int:
+        """Return the sum over all rows of the product of the weights of their moves.
+
+        Factors are contracted one by one; `axes` are the variables that later ones still read.
+        """
+        everyone = len(self.variables)  # the axis of actions
+        table, axes = np.ones(len(self.actions), dtype=np.int64), [everyone]
+        for d, factor in enumerate(self.factors):
+            later = {c for other in self.factors[d + 1 :] for c in other.reads}
+            left = [c for c in dict.fromkeys([*axes, *factor.reads]) if c in {everyone, *later}]
+            names = {c: k for k, c in enumerate(dict.fromkeys([*axes, *factor.reads, everyone]))}
+            weigh = np.append(weights, 0)[factor.moves]  # FORBIDDEN is the last one
+            weigh = weigh.reshape(*(self.radix(c) for c in factor.reads), -1)
+            table = np.einsum(
+                table, [names[c] for c in axes],
+                weigh, [names[c] for c in (*factor.reads, everyone)],
+                [names[c] for c in left],
+            )  # fmt: skip
+            axes = left
+        return int(table.sum())
+
+    @cached_property
+    def deadlocks(self) -> BoolArray | None:
+        """States (S,) in which no action is possible; None: there are none."""
+        bits = [_possible_actions(factor) for factor in self.factors]
+        everywhere = np.bitwise_and.reduce([np.bitwise_and.reduce(b) for b in bits])
+        if everywhere:
+            return None
+
+        def stuck(values: Int32Array) -> BoolArray:
+            able = np.full(len(values), -1, dtype=np.int64)
+            for factor, possible in zip(self.factors, bits, strict=True):
+                able &= possible[self.contexts(factor, values)]
+            return np.asarray(able == 0)
+
+        where = self.evaluate(stuck, np.bool_)
+        return where if where.any() else None
+
     @property
     def initial(self) -> IntArray:
         """The initial states, (I,)."""
@@ -123,42 +180,52 @@ class LatticeMDP:
         """Return the number of values of a variable."""
         return self.variables[column].high - self.variables[column].low + 1
 
-    def valuations(self, states: IntArray) -> Int32Array:
+    def state_values(self, states: IntArray) -> Int32Array:
         """Return the variables of some states, (N, vars)."""
         values = np.empty((len(states), len(self.variables)), dtype=np.int32)
         for column, variable in enumerate(self.variables):
             values[:, column] = states // self.strides[column] % self.radix(column) + variable.low
         return values
 
+    def contexts(self, factor: Factor, values: Int32Array) -> IntArray:
+        """Return the context of a factor in states with some values, (N,)."""
+        context = np.zeros(len(values), dtype=np.int64)
+        for column in factor.reads:
+            digit = values[:, column] - self.variables[column].low
+            context = context * self.radix(column) + digit
+        return context
+
+    def row_moves(self, states: IntArray, actions: IntArray) -> IntArray:
+        """Return the moves of all factors in some rows, (N, factors); or FORBIDDEN."""
+        values = self.state_values(states)
+        moves = [f.moves[self.contexts(f, values), actions] for f in self.factors]
+        return np.stack(moves, axis=1).astype(np.int64)
+
     def evaluate(self, formula: Formula, dtype: Any = np.float64) -> AnyArray:
         """Return a formula in all states, (S,)."""
         values: AnyArray = np.empty(self.states, dtype=dtype)
         for start in range(0, self.states, CHUNK):
             numbers = np.arange(start, min(start + CHUNK, self.states))
-            values[start : start + CHUNK] = formula(self.valuations(numbers))
+            values[start : start + CHUNK] = formula(self.state_values(numbers))
         return values
 
     def label(self, name: str) -> BoolArray:
         """Return where a label holds, (S,); `init` and `deadlock` always exist."""
-        if name in self.label_formulas:
-            return self.evaluate(self.label_formulas[name], np.bool_)
+        if name in self.labels:
+            return self.evaluate(self.labels[name], np.bool_)
         holds = np.zeros(self.states, dtype=np.bool_)
         if name == "init":
             holds[self.initial] = True
         elif name != "deadlock":
-            names = ", ".join(sorted({*self.label_formulas, "init", "deadlock"}))
+            names = ", ".join(sorted({*self.labels, "init", "deadlock"}))
             raise ModelError(f'Label "{name}" is not defined by the model; it has: {names}.')
+        elif self.deadlocks is not None:
+            return self.deadlocks
         return holds
 
     def reward(self, name: str | None) -> FormulaRewards:
         """Return a reward structure by name; `None` is the first one."""
-        if name is None and self.reward_formulas:
-            return next(iter(self.reward_formulas.values()))
-        if name is not None and name in self.reward_formulas:
-            return self.reward_formulas[name]
-        names = ", ".join(f'"{key}"' for key in self.reward_formulas) or "none"
-        text = "A reward structure" if name is None else f'Reward structure "{name}"'
-        raise ModelError(f"{text} is not defined by the model; it has: {names}.")
+        return named_reward(self.rewards, name)
 
     def with_marginals(self, marginals: Marginals) -> LatticeMDP:
         """Return the same structure with other boxes of the same sizes."""
@@ -172,7 +239,13 @@ class LatticeMDP:
                 "A model that is not written out must have boxes or points as sets; use load_prism "
                 "for others."
             )
-        return replace(self, marginals=marginals)
+        return replace(self, marginals=marginals).with_provenance(sets={"kind": "other"})
+
+    def with_provenance(self, **changes: Any) -> LatticeMDP:
+        """Return the same model with other fields of its provenance, if it has one."""
+        if self.provenance is None:
+            return self
+        return replace(self, provenance=replace(self.provenance, **changes))
 
     def with_radius(self, radius: float, floor: float = 0.0) -> LatticeMDP:
         """Return the model with L-infinity boxes; see `FactoredMDP.with_radius`."""
@@ -181,21 +254,18 @@ class LatticeMDP:
                 "with_radius: must be around a nominal model, this one has sets of its own; use "
                 "model.nominal().with_radius(...) to drop them first."
             )
-        return self.with_marginals(boxes_around(self.marginals, radius, floor))
+        model = self.with_marginals(boxes_around(self.marginals, radius, floor))
+        warn_if_touching(model, radii_of(self.marginals, radius))
+        return model.with_provenance(sets=balls(radius, np.inf, floor))
 
     def nominal(self) -> LatticeMDP:
         """Return the model with every set replaced by its nominal member."""
         points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
-        return self.with_marginals(points)
+        return self.with_marginals(points).with_provenance(sets={"kind": "nominal"})
 
     def find(self, **values: int) -> int:
         """Return the state with the given values of all variables, `find(x=1, y=2)`."""
-        names = [v.name for v in self.variables]
-        if set(values) != set(names):
-            raise ModelError(
-                f"A state is given by all variables ({', '.join(names)}); "
-                f"got {', '.join(values) or 'none'}."
-            )
+        require_all_values(self.variables, values)
         state = 0
         for variable, stride in zip(self.variables, self.strides.tolist(), strict=True):
             value = values[variable.name]
@@ -208,5 +278,40 @@ class LatticeMDP:
 
     def state_name(self, state: int) -> str:
         """Return a state as `(x=1, y=0)`."""
-        values = self.valuations(np.array([state]))[0]
+        values = self.state_values(np.array([state]))[0]
         return state_text((v.name for v in self.variables), values)
+
+    def marginal_name(self, j: int) -> str:
+        """Return the identifier of a marginal for messages."""
+        return self.marginal_names[j]
+
+    def choice_name(self, row: int) -> str:
+        """Return the name of an action; of one without a label its number."""
+        return self.actions[row] or f"choice {row + 1}"
+
+
+AnyModel: TypeAlias = FactoredMDP | LatticeMDP
+
+
+def written(model: AnyModel) -> FactoredMDP:
+    """Return a model whose transitions are written out, which the caller needs.
+
+    Raises
+    ------
+    UnsupportedError
+        If they are not.
+    """
+    if isinstance(model, LatticeMDP):
+        raise UnsupportedError(
+            f"This needs a model whose transitions are written out; this one is solved by its "
+            f"factors and would have {model.transitions:,}. Ask it with fewer modules, or of the "
+            "model that `load_prism` explores."
+        )
+    return model
+
+
+def _possible_actions(factor: Factor) -> IntArray:
+    """Return the actions that a factor allows in every context, as bits."""
+    bits = np.left_shift(np.int64(1), np.arange(factor.moves.shape[1]))
+    possible: IntArray = np.where(factor.moves == FORBIDDEN, 0, bits).sum(axis=1)
+    return possible

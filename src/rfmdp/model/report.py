@@ -11,6 +11,7 @@ from rfmdp.errors import ModelError
 
 if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.model.lattice import LatticeMDP
 
 SHOWN = 20  # issues in an error message
 
@@ -75,7 +76,7 @@ class Report:
         return len(self.issues)
 
 
-def model_sizes(model: FactoredMDP) -> list[str]:
+def model_sizes(model: FactoredMDP | LatticeMDP) -> list[str]:
     """Return the numbers of states, rows, transitions and marginals, for people."""
     sizes = {
         "state": model.states,

@@ -19,10 +19,10 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.model.lattice import AnyModel
 
 
-def warn_if_touching(model: FactoredMDP, radii: FloatArray | None = None) -> None:
+def warn_if_touching(model: AnyModel, radii: FloatArray | None = None) -> None:
     """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
 
     Parameters

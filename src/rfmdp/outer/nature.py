@@ -96,7 +96,7 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     ModelError
         If there is no such step.
     """
-    model, nature = solution.model, solution.spec.nature
+    model, nature = solution.explicit_model, solution.spec.nature
     problem = pose(model, solution.spec)
     rules = solution.policy.rows
     if not 0 <= step < len(rules):

@@ -16,6 +16,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import MAX, MIN, Direction, Objective, Spec, StateSet
 from rfmdp.ragged import segment_lengths
 from rfmdp.types import BoolArray, FloatArray
@@ -87,7 +88,7 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
     return _reward(objective, blank) if objective.rewarded else _until(objective, blank)
 
 
-def where(model: FactoredMDP, states: StateSet) -> BoolArray:
+def where(model: AnyModel, states: StateSet) -> BoolArray:
     """Return a set of states as booleans (S,)."""
     if isinstance(states, str):
         return model.label(states)

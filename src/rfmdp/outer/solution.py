@@ -16,6 +16,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel, written as written_out
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -162,7 +163,7 @@ class Policy:
         """Return the row chosen in a state at a step."""
         return int(self.rows[min(step, len(self.rows) - 1), state])
 
-    def actions(self, model: FactoredMDP, step: int = 0) -> list[str]:
+    def actions(self, model: AnyModel, step: int = 0) -> list[str]:
         """Return the name of the chosen action of every state."""
         rows = self.rows[min(step, len(self.rows) - 1)]
         return [model.actions[model.row_actions[row]] for row in rows]
@@ -172,7 +173,7 @@ class Policy:
 class Solution:
     """Bounds per state, proven for the exact robust value, and the policy that attains them."""
 
-    model: FactoredMDP
+    model: AnyModel
     spec: Spec
     method: str
     status: Status
@@ -190,6 +191,11 @@ class Solution:
     subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone
     product: Product | None = None  # of a path formula: `model` is that of its product
     block: IntArray | None = None  # (S,) of a parity objective: parts that its proof goes through
+
+    @property
+    def explicit_model(self) -> FactoredMDP:
+        """The model, whose transitions must be written out."""
+        return written_out(self.model)
 
     @property
     def guarantee(self) -> FloatArray:
@@ -244,7 +250,7 @@ class Solution:
             from pandas import DataFrame
         except ImportError:
             raise UnsupportedError("A table needs pandas: pip install 'rfmdp[data]'.") from None
-        rows, model = self.policy.rows[0], self.model
+        rows, model = self.policy.rows[0], self.explicit_model
         actions = [model.choice_name(int(row)) for row in rows]
         table = {**model.state_columns(), "action": actions, "value": self.value}
         return DataFrame({**table, "lower": self.lower, "upper": self.upper})

@@ -71,8 +71,8 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     step
         For finite horizons: how many steps are gone.
     """
-    model = solution.model
-    problem = pose(solution.model, solution.spec)
+    model = solution.explicit_model
+    problem = pose(model, solution.spec)
     rows = entries(model.row_ptr, states)
     nature = Exact().prepare(model, solution.spec.nature)
     after = values_after(solution, step + 1)
@@ -135,7 +135,7 @@ def reached(solution: Solution, most: int, successors: int) -> IntArray:
     successors
         Entries that their chosen rows may have together.
     """
-    model, rule = solution.model, solution.policy.rows[0]
+    model, rule = solution.explicit_model, solution.policy.rows[0]
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[model.initial] = True
     frontier = np.array(model.initial)
@@ -163,9 +163,9 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
         rules = solution.policy.rows
         rest = Policy(rules[min(steps, len(rules) - 1) :])  # the last one repeats
         everywhere = np.ones(solution.model.states, dtype=np.bool_)
-        found = evaluate(solution.model, rest, later, states=everywhere)
+        found = evaluate(solution.explicit_model, rest, later, states=everywhere)
     else:
-        problem = pose(solution.model, solution.spec)
+        problem = pose(solution.explicit_model, solution.spec)
         end = 1.0 - problem.start if problem.flipped else problem.start
         return end, end
     nothing = np.full(solution.model.states, np.inf)

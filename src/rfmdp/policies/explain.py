@@ -138,7 +138,7 @@ def gains(
     marginals
         Which to look at; by default all that the policy can meet.
     """
-    model, sign = solution.model, solution.spec.agent.sign
+    model, sign = solution.explicit_model, solution.spec.agent.sign
     start = int(model.initial[0])
     wanted = uncertain_marginals(solution) if marginals is None else list(marginals)
     worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
@@ -153,7 +153,7 @@ def gains(
 
 def uncertain_marginals(solution: Solution) -> list[int]:
     """Return the uncertain marginals that the policy can meet."""
-    model = solution.model
+    model = solution.explicit_model
     states = reached(solution, model.states, model.transitions)
     rows = np.unique(solution.policy.rows[:, states])
     ids = np.unique(model.row_marginals[entries(model.marginal_ptr, rows)])
@@ -311,7 +311,7 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
 def _candidates(solution: Solution) -> list[int]:
     """Return uncertain identifiers that the policy meets, or would meet with a friendly nature."""
     friendly = solve(
-        solution.model, replace(solution.spec, nature=solution.spec.agent),
+        solution.explicit_model, replace(solution.spec, nature=solution.spec.agent),
         limits=Limits(precision=1e-2, seconds=5.0),
     )  # fmt: skip
     return sorted({*uncertain_marginals(solution), *uncertain_marginals(friendly)})

@@ -101,7 +101,7 @@ def _line(cells: Any) -> str:
 
 def _json(solution: Solution) -> Iterator[str]:
     table = decision_table(solution)
-    names = list(solution.model.state_columns())
+    names = list(solution.explicit_model.state_columns())
     others = [name for name in table if name not in names]
     yield json.dumps({"version": __version__, "method": solution.method, "variables": names})[:-1]
     yield ', "decisions": [\n'
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 def _strategy(solution: Solution) -> Iterator[str]:
-    model = _stationary(solution, "PRISM's strategies").model
+    model = _stationary(solution, "PRISM's strategies").explicit_model
     columns = list(model.state_columns().values())
     for state, row in enumerate(solution.policy.rows[0]):
         values = ",".join(str(column[state]).lower() for column in columns)
@@ -247,7 +247,7 @@ def decision_table(solution: Solution) -> Table:
 
 
 def _rule(solution: Solution, step: int) -> Table:
-    model, rows = solution.model, solution.policy.rows[step]
+    model, rows = solution.explicit_model, solution.policy.rows[step]
     lower, upper = values_after(solution, step)
     table: Table = dict(model.state_columns())
     if not solution.policy.stationary:

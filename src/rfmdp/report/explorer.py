@@ -33,7 +33,7 @@ def explorer(solution: Solution) -> str:
     states = reached(solution, STATES, ENTRIES)
     found = decisions(solution, states)
     arrays = {**_of_states(solution, found), **_of_rows(solution, found)}
-    model = solution.model
+    model = solution.explicit_model
     variables = model.variables or (Variable("state", 0, model.states - 1),)
     header: dict[str, Any] = {
         "agent": "max" if solution.spec.agent is MAX else "min",
@@ -51,7 +51,7 @@ def explorer(solution: Solution) -> str:
 
 
 def _of_states(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
-    model, states = solution.model, found.states
+    model, states = solution.explicit_model, found.states
     lower, upper = found.value
     marks = [model.labels[name][states] for name in model.labels]
     return {
@@ -64,7 +64,7 @@ def _of_states(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
 
 
 def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
-    model, rows = solution.model, found.rows
+    model, rows = solution.explicit_model, found.rows
     place = np.full(model.states, -1, dtype=np.int32)
     place[found.states] = np.arange(len(found.states))
     taken = np.isin(rows, found.chosen)

@@ -130,7 +130,7 @@ def heat_map(solution: Solution, across: str, up: str, axes: Any = None, **fixed
     fixed
         Values of the other variables; by default those of the initial state.
     """
-    model = solution.model
+    model = solution.explicit_model
     columns = {v.name: model.valuations[:, k] for k, v in enumerate(model.variables)}
     unknown = [name for name in (across, up, *fixed) if name not in columns]
     if unknown:

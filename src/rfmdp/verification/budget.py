@@ -18,7 +18,7 @@ from rfmdp.verification.reading import Claim
 
 def unfolded(claim: Claim) -> Claim:
     """Return the claim that the witness makes of the unfolded model; its last state has lost."""
-    model, layers = claim.model, int(claim.objective["budget"]) + 1
+    model, layers = claim.written, int(claim.objective["budget"]) + 1
     need(len(claim.policy) == layers, "policy: must have a rule per amount of the budget")
     need(set(claim.witness) == set(claim.bounds), "witness: must have the sides that are claimed")
     paid, rest = claim.paid()
@@ -53,7 +53,7 @@ def unfolded(claim: Claim) -> Claim:
 
 def follows(claim: Claim, side: int) -> BoolArray:
     """Return where (S,) a side is claimed no closer than its witness says before any payment."""
-    first: FloatArray = claim.witness[side][: claim.model.states]
+    first: FloatArray = claim.witness[side][: claim.written.states]
     return np.asarray(side * claim.bounds[side] >= side * first)
 
 

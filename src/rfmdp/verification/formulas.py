@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray
+from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.reading import Model
 
 TOKEN = re.compile(
@@ -37,7 +38,7 @@ class NotEvaluated(Exception):
     """A text with more in it than is known here."""
 
 
-def meaning(model: Model, text: str) -> BoolArray | None:
+def meaning(model: Model | Lattice, text: str) -> BoolArray | None:
     """Return where (S,) a text holds; None if it is not evaluated here.
 
     Raises
@@ -55,7 +56,7 @@ def meaning(model: Model, text: str) -> BoolArray | None:
 class _Reader:
     """A text that is read from left to right."""
 
-    def __init__(self, model: Model, text: str, depth: int) -> None:
+    def __init__(self, model: Model | Lattice, text: str, depth: int) -> None:
         self.model, self.depth = model, depth
         self.tokens: list[str] = []
         place = 0

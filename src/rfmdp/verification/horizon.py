@@ -37,14 +37,14 @@ class Horizon:
         The claims, or one minus them if turned, are of what is known (by sides) after all steps.
         """
         nothing = [np.zeros(self.game.model.rows, dtype=np.bool_)] * len(self.steps)
-        short = _exceeds(claim, self._back(known[side], side, nothing), side, turned)
+        short = exceeds(claim, self._back(known[side], side, nothing), side, turned)
         if not short.any():
             return short, short
         cone = self._cone(short)
         if cone is not None:
-            short = _exceeds(claim, self._back(known[side], side, cone), side, turned)
+            short = exceeds(claim, self._back(known[side], side, cone), side, turned)
         other = self._back(known[-side], -side, cone or nothing) if short.any() else claim
-        return short, short & _exceeds(claim, other, side, turned)
+        return short, short & exceeds(claim, other, side, turned)
 
     def _rule(self, done: int) -> IntArray | None:
         """Return the rule of the next step back."""
@@ -101,7 +101,7 @@ class Horizon:
         return cone[::-1]
 
 
-def _exceeds(claim: FloatArray, value: FloatArray, side: int, turned: bool) -> BoolArray:
+def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: bool) -> BoolArray:
     """Return where claims, or exactly one minus them, are beyond a value as seen from a side."""
     with np.errstate(invalid="ignore", over="ignore"):
         if not turned:

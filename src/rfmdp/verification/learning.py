@@ -78,7 +78,7 @@ class _Run:
     def __init__(self, header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
         self.header, self.fields, self.claim, self.note = header, fields, claim, note
         self.settings: dict[str, Any] = field(header, "settings", dict)
-        self.sets = claim.model.sets
+        self.sets = claim.written.sets
         self.history: list[Any] = field(header, "history", list)
         need(self.history, "history: must not be empty")
         self.stated: list[Any] = field(header, "assumptions", list)
@@ -194,7 +194,7 @@ class _Run:
         self.note(claim.nature == -agent, "nature is against the agent")
         guarantee, optimistic = number(last, "guarantee"), number(last, "optimistic")
         need(-agent in claim.bounds, "solution: must prove the side of the guarantee")
-        at = agent * claim.bounds[-agent][claim.model.initial]
+        at = agent * claim.bounds[-agent][claim.written.initial]
         self.note(bool(agent * guarantee <= at.min()), "guarantee is the solution's")
         self.note(not agent * guarantee > agent * optimistic, "guarantee within the optimistic")
         rows = self.fields.integers("policy", ndim=2)
@@ -207,7 +207,7 @@ class _Run:
         if not len(counts):
             need(math.isnan(mean), "mean_guarantee: there must be none without starts")
             return
-        states = claim.model.initial
+        states = claim.written.initial
         need(len(counts) == len(states), f"starts: must have {len(states)} entries")
         need((counts >= 0.0).all(), "starts: must not be negative")
         values = claim.agent * claim.bounds[-claim.agent][states]
@@ -234,7 +234,7 @@ class _Run:
         self.note(math.isnan(last) or last <= max(bounds, default=-np.inf), "best of the rollouts")
         if bounds:
             rows = self.fields.integers("rollout_policy", ndim=2)
-            model = self.claim.model
+            model = self.claim.written
             inside = rows.shape[1] == model.states and len(rows) > 0
             inside = inside and bool((rows >= model.row_ptr[:-1]).all())
             inside = inside and bool((rows < model.row_ptr[1:]).all())

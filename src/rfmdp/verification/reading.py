@@ -14,6 +14,7 @@ from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.automata import PathClaim, read_path
 from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts
+from rfmdp.verification.lattice_model import Lattice, read_lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
 
@@ -62,6 +63,16 @@ class Model:
         """Number of rows."""
         return len(self.successor_ptr) - 1
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What there is how many times, for people."""
+        return {
+            "state": self.states,
+            "row": self.rows,
+            "transition": len(self.successors),
+            "marginal": len(self.sets.kind),
+        }
+
     def label(self, name: str) -> BoolArray:
         """Return where a label holds."""
         if name in self.labels:
@@ -81,7 +92,7 @@ class Model:
 class Claim:
     """What a solution says; sides are -1 for lower and +1 for upper."""
 
-    model: Model
+    model: Model | Lattice
     objective: dict[str, Any]
     states: dict[str, BoolArray]  # (S,) the sets of states of the objective
     agent: int  # +1 maximises
@@ -101,6 +112,14 @@ class Claim:
     block: IntArray | None  # (S,) of a parity objective: parts that the proof goes through
 
     @property
+    def written(self) -> Model:
+        """The model, whose transitions must be written out."""
+        model = self.model
+        if isinstance(model, Lattice):
+            raise Fault("model: its transitions must be written out here")
+        return model
+
+    @property
     def kind(self) -> str:
         """The name of the objective."""
         return str(self.objective["type"])
@@ -109,7 +128,7 @@ class Claim:
     def reward(self) -> tuple[FloatArray, FloatArray]:
         """What states (S,) and rows (R,) pay; without a name, the first reward of the model."""
         name = self.objective.get("reward")
-        rewards = self.model.rewards
+        rewards = self.written.rewards
         name = next(iter(rewards), None) if name is None else name
         need(name in rewards, f"objective: there is no reward {name!r}")
         return rewards[str(name)]
@@ -117,7 +136,7 @@ class Claim:
     def paid(self) -> tuple[FloatArray, FloatArray]:
         """Return what rows and their states pay together, (R,), and what rounding took from it."""
         state, row = self.reward
-        return two_sum(row, np.repeat(state, segment_lengths(self.model.row_ptr)))
+        return two_sum(row, np.repeat(state, segment_lengths(self.written.row_ptr)))
 
 
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
@@ -195,7 +214,12 @@ def _check_names(header: Mapping[str, Any], fields: Fields, factors: int) -> Non
 def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Claim:
     """Return a claim all of whose fields make sense."""
     fields = Fields(arrays)
-    model = read_model(field(header, "model", dict), fields.within("model."))
+    described, within = field(header, "model", dict), fields.within("model.")
+    model: Model | Lattice
+    if described.get("kind") == "lattice":
+        model = read_lattice(described, within, _provenance(described))
+    else:
+        model = read_model(described, within)
     objective = field(header, "objective", dict)
     _check_objective(objective)
     kind = objective["type"]
@@ -223,9 +247,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     witness = _sides(fields, "witness.", layers * model.states)
     announced = field(header, "witness", bool)
     need(bool(witness) <= announced, "witness: there is one that is not announced")
-    policy = fields.integers("policy", model.states, model.rows, ndim=2)
-    inside = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
-    need(len(policy) and inside.all(), "policy: must take rows of the state itself")
+    policy = _policy(fields, model)
     some = fields.has("interest")
     interest = fields.booleans("interest", model.states) if some else model.begins
     agent, nature = (1 if word[who] == "MAX" else -1 for who in ("agent", "nature"))
@@ -236,6 +258,18 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
         field(header, "method", str), _texts_of_sets(header, {} if path else states), path,
         fields.integers("block", model.states) if kind == "Parity" else None,
     )  # fmt: skip
+
+
+def _policy(fields: Fields, model: Model | Lattice) -> IntArray:
+    """Return the rows that a policy takes; in a lattice, its actions."""
+    if isinstance(model, Lattice):
+        policy = fields.integers("policy", model.states, model.actions, ndim=2)
+        need(len(policy), "policy: there must be a rule")
+        return policy
+    policy = fields.integers("policy", model.states, model.rows, ndim=2)
+    inside = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
+    need(len(policy) and inside.all(), "policy: must take rows of the state itself")
+    return policy
 
 
 def _texts_of_sets(header: Mapping[str, Any], sets: Mapping[str, BoolArray]) -> dict[str, str]:
@@ -279,7 +313,7 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
         need(content is None or isinstance(content, str), f"{name}: must be a name")
 
 
-def _states(model: Model, label: str | None, name: str, fields: Fields) -> BoolArray:
+def _states(model: Model | Lattice, label: str | None, name: str, fields: Fields) -> BoolArray:
     """Return a set of states of the objective: a label, or an array of its own."""
     listed = fields.has(f"states.{name}")
     need((label is None) == listed, f"{name}: must be a label or an array of states")

@@ -69,7 +69,7 @@ class Payments:
         state, row = claim.reward
         if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
             return "must be those of rows, collected by the objective"
-        model = claim.model
+        model = claim.written
         visits = evidence.integers("visits", model.rows)
         paid = evidence.floats("paid", model.rows)
         slots = np.repeat(visits, segment_lengths(model.marginal_ptr))

@@ -29,6 +29,8 @@ from rfmdp.verification.fields import Fault, field, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, GAIN, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
+from rfmdp.verification.lattice import LatticeChecker
+from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
@@ -154,7 +156,11 @@ def verdict_of(
         verdict.claims = statement(claim)
         verdict.note(True, "fields")
         _plain_checks(claim, verdict)
-        if not verdict.failed:
+        if verdict.failed:
+            return
+        if isinstance(claim.model, Lattice):
+            LatticeChecker(claim, verdict.states, progress).run()
+        else:
             _Checker(claim, verdict, progress).run()
 
     try:
@@ -233,7 +239,7 @@ class _Checker:
         self.turned = -1 if self.kind == "Globally" else 1
         reward = claim.paid() if self.kind in REWARDED else None
         agent, nature = self.turned * claim.agent, self.turned * claim.nature
-        self.game = Game(claim.model, agent, nature, reward)
+        self.game = Game(claim.written, agent, nature, reward)
         self.zeros: FloatArray = np.zeros(claim.model.states)
         self.stop, self.pay = self.zeros > 0.0, self.zeros  # where it is over, and worth what
 

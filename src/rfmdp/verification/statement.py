@@ -19,14 +19,9 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
     Names and texts are those of the file, which nobody checks; they never make lines of their own.
     """
     model = claim.model
-    sizes = {
-        "state": model.states,
-        "row": model.rows,
-        "transition": len(model.successors),
-        "marginal": len(model.sets.kind),
-    }
+    counts = model.sizes.items()
     lines = [
-        ("model", ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in sizes.items())),
+        ("model", ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts)),
         ("property", _property(claim)),
     ]
     lines += _formula(claim)

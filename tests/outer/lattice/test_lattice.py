@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 import rfmdp as rf
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*no enabled command:rfmdp.errors.PrismWarning")
+
 DIRECTIONS = st.sampled_from(list(rf.Direction))
 
 
 @st.composite
 def texts(draw) -> str:
-    """Draw a network of modules that read each other; action `go` is always possible."""
+    """Draw a network of modules that read each other; some states may have no choice."""
     count = draw(st.integers(1, 4))
     highs = [draw(st.integers(1, 2)) for _ in range(count)]
     actions = ["go", "push", "pull"][: draw(st.integers(1, 3))]
@@ -34,7 +38,8 @@ def texts(draw) -> str:
         f"  [{action}] x0>={draw(st.integers(0, 1))} : {draw(st.integers(0, 3))}*x0+1;"
         for action in used
     ]
-    return "\n".join([*lines, "endrewards"])
+    idle = [] if used else [f"[idle] x0>{draw(st.integers(-1, 0))} -> true;"]
+    return "\n".join([*lines[:3], *idle, *lines[3:], "endrewards"])
 
 
 def _commands(draw, i: int, action: str, highs: list[int]) -> list[str]:
@@ -46,7 +51,7 @@ def _commands(draw, i: int, action: str, highs: list[int]) -> list[str]:
         if other != i and draw(st.booleans()):
             guards = [f"x{i}={own} & x{other}=0", f"x{i}={own} & x{other}>0"]
         for guard in guards:
-            if action != "go" and draw(st.integers(0, 3)) == 0:
+            if draw(st.integers(0, 3 if action != "go" else 9)) == 0:
                 continue
             weights = draw(st.lists(st.integers(1, 9), min_size=1, max_size=highs[i] + 1))
             values = draw(st.permutations(range(highs[i] + 1)))[: len(weights)]
@@ -88,15 +93,19 @@ OBJECTIVES = st.one_of(
 def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius):
     """Every state, objective and direction: bounds overlap, and both are certified."""
     lattice, written = both(text, radius)
+    stuck = int(lattice.label("deadlock").sum())  # where a self-loop is written
+    assert lattice.rows == written.rows - stuck
+    assert lattice.transitions == written.transitions - stuck
     spec = rf.Spec(objective, agent, nature)
     everywhere = np.ones(lattice.states, dtype=bool)
     limits = rf.Limits(precision=1e-9, measure=rf.Measure.ABSOLUTE)
-    ours = rf.solve_lattice(lattice, spec, limits=limits, states=everywhere)
+    ours = rf.solve(lattice, spec, limits=limits, states=everywhere)
     theirs = rf.solve(written, spec, limits=limits, states=everywhere)
     order = same_order(lattice, written)
     assert ours.status is theirs.status is rf.Status.CERTIFIED
     assert np.all(ours.lower[order] <= theirs.upper)
     assert np.all(theirs.lower <= ours.upper[order])
+    assert rf.verify(ours).valid, str(rf.verify(ours))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +115,6 @@ def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, r
         ("mdp global g : [0..1]; module m x : [0..1]; [] true -> (g'=1); endmodule", "global"),
         ("mdp module m x : [0..1]; [a] true -> (x'=1); [a] x=0 -> (x'=0); endmodule", "several"),
         ("mdp module m x : [0..1]; [] true -> (x'=x+1); endmodule", "range"),
-        ("mdp module m x : [0..1]; [] x=0 -> (x'=1); endmodule", "no action"),
     ],
 )
 def test_what_is_no_lattice(text, reason):
@@ -142,14 +150,14 @@ def network(machines: int) -> str:
 def test_networks_whose_transitions_are_many(machines, value):
     """Rings of up to 7.3e8 transitions per step are certified at the published digits."""
     model = rf.parse_lattice(network(machines)).with_radius(0.025)
-    solution = rf.solve_lattice(model, rf.Spec(rf.Cumulative(15), rf.MAX, rf.MIN))
+    solution = rf.solve(model, rf.Spec(rf.Cumulative(15), rf.MAX, rf.MIN))
     bounds = solution.at_initial()
     assert solution.status is rf.Status.CERTIFIED
     assert bounds.lower - 1e-9 <= value <= bounds.upper + 1e-9
     assert bounds.width < 1e-9
     assert solution.at(**{f"m{i}": 1 for i in range(machines)}) == bounds
     all_down = model.find(**{f"m{i}": 0 for i in range(machines)})
-    assert solution.action(all_down).startswith("repair")
+    assert model.choice_name(solution.policy.row(all_down)).startswith("repair")
 
 
 COIN = "mdp module m x : [0..1]; [go] true -> 0.5 : (x'=1) + 0.5 : (x'=0); endmodule "
@@ -168,7 +176,7 @@ def test_rewards_that_are_no_numbers_are_refused():
     """A row that pays nan would never be the best one, whatever it is worth."""
     model = rf.parse_lattice(COIN + 'rewards "r" true : log(x-1, 2); endrewards')
     with pytest.raises(rf.RfmdpError):
-        rf.solve_lattice(model, rf.Spec(rf.Cumulative(2)))
+        rf.solve(model, rf.Spec(rf.Cumulative(2)))
 
 
 @pytest.mark.parametrize("stop", range(4))
@@ -186,7 +194,83 @@ def test_bounds_hold_after_ctrl_c_in_any_step(monkeypatch, stop):
         return back(self, value)
 
     monkeypatch.setattr(Sweep, "back", interrupted)
-    solution = rf.solve_lattice(model, rf.Spec(rf.Cumulative(4)))
+    solution = rf.solve(model, rf.Spec(rf.Cumulative(4)))
     bounds = solution.at_initial()
     assert solution.status is rf.Status.INTERRUPTED or bounds.width < 1e-9
     assert bounds.lower <= 4.0 <= bounds.upper  # every one of four steps pays 1
+
+
+PROPERTIES = [
+    'P{}=? [ F<=3 "goal" ]', "P{}=? [ x0>0 U<=2 x0=0 ]", 'P{}=? [ G<=2 "far" & x0>=0 ]',
+    'R{{"r"}}{}=? [ C<=3 ]', 'R{{"r"}}{}=? [ I=2 ]', 'P{}>=0.5 [ X "goal" ]',
+    'P{}=? [ F<=2 "deadlock" ]',
+]  # fmt: skip
+
+
+@given(texts(), st.sampled_from(PROPERTIES), st.sampled_from(["maxmin", "minmax", "maxmax"]))
+def test_properties_are_answered_as_of_the_written_model(text, prop, players):
+    """The initial state, by the text of a property: the same bounds, or the same truth."""
+    lattice, written = rf.parse_lattice(text).with_radius(0.1), rf.parse_prism(text)
+    written = written.with_radius(0.1)
+    question = prop.format(players)
+    if written.rows == written.states:  # of its reachable part: only nature chooses
+        return
+    ours, theirs = rf.check(lattice, question), rf.check(written, question)
+    assert ours.type is theirs.type
+    if isinstance(theirs.value, bool):
+        assert ours.value in (theirs.value, None)
+    else:
+        assert ours.lower <= theirs.upper
+        assert theirs.lower <= ours.upper
+        assert ours.certified
+
+
+def test_models_are_kept_by_their_factors_where_that_is_less_work(tmp_path):
+    """A wide network is; a small one, one question without steps, and few reachable states not."""
+    question = 'R{"running"}maxmin=? [ C<=5 ]'
+
+    def kind(text: str, prop: str = question) -> type:
+        path = tmp_path / "network.prism"
+        path.write_text(text)
+        built = next(iter(rf.check_all(rf.read_model(path), prop)))
+        return type(built.model)
+
+    wide = network(14)
+    assert kind(wide) is rf.LatticeMDP
+    assert kind(network(6)) is rf.FactoredMDP
+    down = wide.replace("init 1", "init 0").replace("'=1)", "'=0)")  # one reachable state
+    assert kind(down) is rf.FactoredMDP
+    assert kind(network(8), "Pmaxmin=? [ F m0=0 ]") is rf.FactoredMDP
+
+
+def test_what_needs_transitions_says_so():
+    """One line, not an AttributeError."""
+    model = rf.parse_lattice(network(4)).with_radius(0.1)
+    solution = rf.solve(model, 'R{"running"}maxmin=? [ C<=2 ]')
+    for act in (lambda s: rf.explain(s, 0), rf.gains, lambda s: s.to_frame(), lambda s: s.nature()):
+        with pytest.raises(rf.UnsupportedError, match="written out"):
+            act(solution)
+    with pytest.raises(rf.UnsupportedError, match="exact method"):
+        rf.solve(model, 'R{"running"}maxmin=? [ C<=2 ]', inner=rf.Sequential())
+
+
+def test_saved_solutions_are_verified_and_forged_ones_are_not(tmp_path):
+    """The checker contracts by itself: bounds that claim too much, or another policy, fail."""
+    model = rf.parse_lattice(network(5)).with_radius(0.1)
+    solution = rf.solve(model, 'R{"running"}maxmin=? [ C<=4 ]')
+    path = tmp_path / "ring.rfmdp"
+    rf.save(solution, path)
+    again = rf.load(path)
+    assert again.at_initial() == solution.at_initial()
+    assert rf.verify(path).valid
+    assert np.array_equal(rf.solve(again.model, again.spec).lower, solution.lower)
+    better = solution.lower + 1e-6
+    wide = np.maximum(solution.upper, better)
+    worst = rf.solve(model, 'R{"running"}minmin=? [ C<=4 ]').policy
+    for forged in (
+        replace(solution, lower=better, upper=wide, value=better),
+        replace(solution, upper=solution.upper - 1e-6, lower=solution.lower - 1e-6,
+                value=solution.upper - 1e-6),
+        replace(solution, policy=worst),
+    ):  # fmt: skip
+        assert not rf.verify(forged).valid

@@ -150,7 +150,7 @@ def learn(
     import rfmdp
     from rfmdp.cli import learn_words as words
     from rfmdp.cli.answer_text import run_progress
-    from rfmdp.cli.models import property_and_blueprint, with_command
+    from rfmdp.cli.models import command_line, property_and_blueprint
     from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
@@ -186,7 +186,8 @@ def learn(
     if setup is not None and not given:
         given = {"instance": "learning"}
     with spoken_warnings():
-        hidden = with_command(blueprint.build(given, also_known=set(asked.constants)))
+        hidden = blueprint.build(given, also_known=set(asked.constants))
+        hidden = hidden.with_provenance(command=command_line())
     source: FactoredMDP | Source = hidden
     if data:
         source = words.read_data(hidden, data, manifest, selection, column)

@@ -26,7 +26,7 @@ def written_out(
     model: LatticeMDP, states: IntArray, actions: IntArray, at_once: int
 ) -> Iterator[WrittenRows]:
     """Yield the given rows in portions of about `at_once` successors."""
-    moves = row_moves(model, states, actions)
+    moves = model.row_moves(states, actions)
     sizes = np.diff(model.moves.target_ptr)[moves]
     ends = np.cumsum(np.prod(sizes, axis=1))
     begin = 0
@@ -35,19 +35,6 @@ def written_out(
         end = max(begin + 1, int(np.searchsorted(ends, done + at_once)))
         yield _portion(model, states[begin:end], actions[begin:end], moves[begin:end])
         begin = end
-
-
-def row_moves(model: LatticeMDP, states: IntArray, actions: IntArray) -> IntArray:
-    """Return the moves of all factors in some rows, (N, factors)."""
-    moves = np.empty((len(states), len(model.factors)), dtype=np.int64)
-    low = np.array([v.low for v in model.variables])
-    digits = model.valuations(states) - low
-    for d, factor in enumerate(model.factors):
-        context = np.zeros(len(states), dtype=np.int64)
-        for column in factor.reads:
-            context = context * model.radix(column) + digits[:, column]
-        moves[:, d] = factor.moves[context, actions]
-    return moves
 
 
 def _portion(

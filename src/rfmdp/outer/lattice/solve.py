@@ -15,10 +15,11 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.lattice import LatticeMDP
-from rfmdp.objective import Direction, Spec, StateSet
+from rfmdp.objective import Direction, Spec
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import STOPS, Clock, Limits, status_of
-from rfmdp.outer.solution import Bounds, Stats, Status
+from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
@@ -46,79 +47,18 @@ class _Horizon:
     rules: AnyArray = field(default_factory=lambda: np.empty((0, 0), np.uint8))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LatticeSolution:
-    """Bounds per state of a lattice, proven for the exact robust value, and the policy."""
+def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolArray) -> Solution:
+    """Return bounds of a specification in all states of a lattice, with a policy.
 
-    model: LatticeMDP
-    spec: Spec
-    status: Status
-    lower: FloatArray  # (S,)
-    upper: FloatArray  # (S,)
-    value: FloatArray  # (S,) between them
-    rules: AnyArray  # (1 or steps, S) numbers of actions; line k with k steps gone
-    stats: Stats
-
-    def __repr__(self) -> str:
-        return (
-            f"LatticeSolution({type(self.spec.objective).__name__}, {self.status.name.lower()}, "
-            f"{self.model.states:,} states)"
-        )
-
-    def at(self, state: int | None = None, /, **values: int) -> Bounds:
-        """Return the bounds at a state, `at(7)` or `at(x=1, y=2)`."""
-        state = self.model.find(**values) if state is None else state
-        return Bounds(float(self.lower[state]), float(self.upper[state]))
-
-    def at_initial(self) -> Bounds:
-        """Return the bounds at the initial state; the worst of all if there are several."""
-        initial = self.model.initial
-        return Bounds(float(self.lower[initial].min()), float(self.upper[initial].max()))
-
-    def action(self, state: int, step: int = 0) -> str:
-        """Return the name of the action that is taken in a state with `step` steps gone."""
-        rule = self.rules[min(step, len(self.rules) - 1)]
-        return self.model.actions[int(rule[state])]
-
-
-def solve_lattice(
-    model: LatticeMDP,
-    spec: Spec,
-    *,
-    limits: Limits | None = None,
-    states: StateSet = "init",
-) -> LatticeSolution:
-    """Return certified bounds of the optimal value in all states of a lattice, with a policy.
-
-    Parameters
-    ----------
-    model
-        From `load_lattice`, with boxes or points as sets.
-    spec
-        A finite horizon or a discounted reward; sets of states are labels or boolean arrays.
-    limits, states
-        As for `solve`.
+    A row of the policy is the number of an action.
 
     Raises
     ------
     UnsupportedError
-        For objectives without a horizon and without a discount, and for formulas as sets.
-
-    Examples
-    --------
-    >>> import rfmdp as rf
-    >>> text = '''mdp
-    ... module a x : [0..1]; [go] true -> 0.3 : (x'=1) + 0.7 : (x'=0); endmodule
-    ... module b y : [0..1]; [go] true -> 0.5 : (y'=x) + 0.5 : (y'=1-x); endmodule
-    ... label "both" = x=1 & y=1;'''
-    >>> model = rf.parse_lattice(text).with_radius(0.1)
-    >>> bounds = rf.solve_lattice(model, rf.Spec(rf.Next("both"), rf.MAX, rf.MIN)).at_initial()
-    >>> bounds.lower <= 0.2 * 0.4 <= bounds.upper, bounds.width < 1e-9
-    (True, True)
+        For objectives without a horizon and without a discount.
     """
-    limits, stats = limits or Limits(), Stats()
+    stats = Stats()
     with stats.phase("prepare"):
-        interest = where(model, states)
         horizon = _posed(model, spec)
         sweep = Sweep(model, horizon.agent, horizon.nature, horizon.payments, horizon.discount)
     with stats.phase("solve"):
@@ -126,26 +66,17 @@ def solve_lattice(
         value, errors, rules, stopped = run(model, horizon, sweep, Clock(limits), stats, interest)
     lower, upper = value - errors.above, value + errors.below
     if horizon.probability:
-        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+        np.clip(lower, 0.0, 1.0, out=lower)
+        np.clip(upper, 0.0, 1.0, out=upper)
     if horizon.flipped:
         lower, upper, value = one_minus(upper, -1.0), one_minus(lower, 1.0), 1.0 - value
-    scale = float(horizon.probability)
-    close = limits.excess(lower, upper, interest, scale) <= 1.0
+    close = limits.excess(lower, upper, interest, float(horizon.probability)) <= 1.0
     status = Status.CERTIFIED if close else stopped or Status.GAP_OPEN
-    middle = np.clip(value, lower, upper)
-    return LatticeSolution(model, spec, status, lower, upper, middle, rules, stats)
-
-
-def where(model: LatticeMDP, states: StateSet) -> BoolArray:
-    """Return a set of states as booleans (S,)."""
-    if isinstance(states, str):
-        return model.label(states)
-    if not isinstance(states, np.ndarray) or states.shape != (model.states,):
-        raise UnsupportedError(
-            "A set of states of a lattice must be a label or a boolean array over its "
-            f"{model.states:,} states, got {states!r:.60}."
-        )
-    return states
+    precision = limits.reached(lower, upper, interest) if close else limits.precision
+    return Solution(
+        model, spec, "exact", status, lower, upper, np.clip(value, lower, upper), Policy(rules),
+        precision, stats, measure=limits.measure.name, interest=interest,
+    )  # fmt: skip
 
 
 def _posed(model: LatticeMDP, spec: Spec) -> _Horizon:

@@ -47,11 +47,12 @@ class Payments:
 
     actions: IntArray  # (C,) bits
     pays: FloatArray  # (C, S)
+    idle: FloatArray  # (K,) what states without a choice pay
 
     @staticmethod
     def nothing(model: LatticeMDP) -> Payments:
         """Return that no action pays."""
-        return Payments(np.array([-1]), np.zeros((1, model.states)))
+        return Payments(np.array([-1]), np.zeros((1, model.states)), np.zeros(1))
 
     @staticmethod
     def of(model: LatticeMDP, rewards: FormulaRewards) -> Payments:
@@ -67,12 +68,16 @@ class Payments:
         for row, formula in zip(pays, formulas, strict=True):
             if formula is not None:
                 row[:] = model.evaluate(formula)
+        idle = np.zeros(1)
         if rewards.state is not None:
-            pays += model.evaluate(rewards.state)
+            of_states = model.evaluate(rewards.state)
+            pays += of_states
+            if model.deadlocks is not None:
+                idle = of_states[model.deadlocks]
         if not np.isfinite(pays).all():
             state = int(np.flatnonzero(~np.isfinite(pays).all(axis=0))[0])
             raise ModelError(f"State {model.state_name(state)}: rewards must be finite numbers.")
-        return Payments(np.array(bits, dtype=np.int64), pays)
+        return Payments(np.array(bits, dtype=np.int64), pays, idle)
 
     @property
     def error(self) -> float:
@@ -135,6 +140,9 @@ class Sweep:
         errors = Errors(rounding, rounding + loss)
         if self.nature is not MIN:
             errors = Errors(rounding + loss, rounding)
+        stuck = self.model.deadlocks
+        if stuck is not None:  # they stay where they are
+            out[stuck] = self.payments.idle + self.discount * value[stuck]
         if self.mixed:
             width = self._repair(
                 value, out, choice, [part[: min(self.mixed, room)] for part in mixed]
