@@ -225,6 +225,8 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     kind = objective["type"]
     path = None
     if "product" in header:
+        if isinstance(model, Lattice):
+            raise Fault("product: transitions must be written out")
         within = fields.within("product.")
         path = read_path(field(header, "product", dict), model, within, kind)
         model = path.model
