@@ -66,7 +66,7 @@ def solve(
     ----------
     model, spec
         What to solve; a property, parsed or as text, stands for its specification. A model that
-        is not written out (`load_lattice`) needs a bound of steps or a discount.
+        is not written out (`load_lattice`) needs a bound of steps, a discount, or plays that end.
     inner
         How nature's choice in a row is solved; `Exact()` by default.
     limits

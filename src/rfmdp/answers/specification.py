@@ -24,6 +24,7 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary, nodes
 from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
+from rfmdp.model.lattice import UNBOUNDED
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -239,7 +240,8 @@ def directions(
 def backward_steps(expr: Expr) -> int | None:
     """Return how many steps back from their ends the numbers of a checked property are.
 
-    None: that is not known before, or it is about more states than the initial ones.
+    UNBOUNDED: that is not known. None: it is about more states than the initial ones, or of a kind
+    that only a model with written transitions answers.
     """
     outermost, all_ = (
         [node for node in nodes(expr, leaves) if isinstance(node, tree.OPERATORS)]
@@ -255,12 +257,16 @@ def _steps_of(operator: Expr) -> int | None:
     match operator:
         case tree.Probability(path=path):
             match normal(path):
+                case UntilFormula(earliest=0, latest=None):
+                    return UNBOUNDED
                 case UntilFormula(latest=latest, reward=None):
                     return latest
                 case NextFormula():
                     return 1
                 case NowFormula():
                     return 0
+        case tree.Reward(path=tree.Path(operator="F", discount=None)):
+            return UNBOUNDED
         case tree.Reward(path=tree.InstantaneousReward(step)):
             return int(number(step))
         case tree.Reward(path=tree.CumulativeReward(count, discount)):

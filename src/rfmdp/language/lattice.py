@@ -30,6 +30,7 @@ from rfmdp.language.states import State, evaluate_states
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import (
     FORBIDDEN,
+    UNBOUNDED,
     AnyModel,
     Factor,
     Formula,
@@ -257,6 +258,8 @@ def build_for_steps(
     if lattice is not None:
         work = contractions(lattice) * CONTRACTING * steps
         most = min(max(work / (EXPLORING + SWEEPING * steps), FEW), MANY)
+        if steps == UNBOUNDED:  # then transitions prove more: by which of them nature can remove
+            most = MANY
         at_first = _transitions_of(lattice, lattice.initial)
         if at_first * AT_ONCE > most:
             return lattice

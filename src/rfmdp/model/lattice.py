@@ -31,6 +31,7 @@ from rfmdp.sets.radius import boxes_around, radii_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action
+UNBOUNDED = 1 << 62  # backward steps of a question that has no number of them
 CHUNK = 1 << 16  # states whose variables are looked at at once
 
 Formula: TypeAlias = Callable[[Int32Array], AnyArray]

@@ -34,6 +34,8 @@ from rfmdp.verification.sets import SINGLETON
 from rfmdp.verification.statement import PROBABILITIES
 
 AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
+LASTING = 0.5  # probability that a play lasts, up to which steps count
+LONGEST = 1 << 14  # steps that are tried
 WRITTEN = 1 << 24  # successors of rows that are written out in a step
 
 Sides = dict[int, FloatArray]
@@ -262,8 +264,13 @@ class LatticeChecker:
                 need(len(self.claim.policy) == 1, "policy: must be one rule")
                 self._inductive(self._contraction(discount))
                 return
+            case "Reach" | "Until" | "Globally" | "ReachReward":
+                need(not objective.get("earliest"), "objective: must count from the first step")
+                need(len(self.claim.policy) == 1, "policy: must be one rule")
+                self._only_fixed_point()
+                return
             case kind:
-                need(False, f"objective: {kind} needs a bound of steps in a model by its factors")
+                need(False, f"objective: {kind} must have a bound of steps for factors")
         need(not steps or len(self.claim.policy) == len(steps), "policy: must have a rule per step")
         self._steps(self._contraction(discount), start, steps)
 
@@ -271,7 +278,7 @@ class LatticeChecker:
         """Return the steps of the game; what stuck states pay stands last."""
         model = self.model
         pays, classes = np.zeros((1, model.states)), np.zeros(model.actions, dtype=np.int64)
-        if self.claim.kind in ("Cumulative", "Discounted"):
+        if self.claim.kind in ("Cumulative", "Discounted", "ReachReward"):
             of_states, classes, of_classes = self._rewards()
             pays = np.concatenate([of_classes + of_states, of_states[None]])
         return Contraction(model, self.agent, self.nature, pays, classes, discount)
@@ -323,6 +330,54 @@ class LatticeChecker:
             values = game.back({-1: claim, 1: claim}, self.claim.policy[0], self._by_policy)
             short, wrong = (side * claim < side * values[end] for end in (side, -side))
             self._note(short, wrong, side, "by induction")
+
+    def _only_fixed_point(self) -> None:
+        """Check bounds around a value: if all plays end, it is near the only fixed point.
+
+        Let q < 1 be the largest probability that a play lasts longer than K steps. Then K steps
+        contract by q, and what a step moves by at most r is within K r / (1 - q) of its worth.
+        """
+        sets = self.claim.states
+        target = sets["target"] if "target" in sets else ~sets["stay"]
+        over = target | (~sets["stay"] if self.claim.kind == "Until" else False)
+        pay = target.astype(np.float64) * (self.claim.kind != "ReachReward")
+        far = self._endurance(over)
+        value = self.claim.value if self.turned > 0 else 1.0 - self.claim.value
+        need(np.isfinite(value).all(), "value: must be numbers")
+        self.progress("one step")
+        after = self._contraction(1.0).back({-1: value, 1: value}, self.claim.policy[0],
+                                            self._by_policy)  # fmt: skip
+        for side in (-1, 1):
+            np.copyto(after[side], pay, where=over)
+            moved = max(float((side * (after[side] - value)).max()), 0.0)
+            bound = value + side * far * moved * (1.0 + 8.0 * UNIT)
+            bound += side * 2.0 * UNIT * np.abs(bound)
+            if self.claim.kind in PROBABILITIES:
+                np.clip(bound, 0.0, 1.0, out=bound)
+            claim = self.claim.bounds.get(self.turned * side)
+            if claim is not None:
+                short = exceeds(claim, bound, side, self.turned < 0)
+                self._note(short, np.zeros_like(short), side * self.turned, "by contraction")
+
+    def _endurance(self, over: BoolArray) -> float:
+        """Return K / (1 - q), see `_only_fixed_point`."""
+        model = self.model
+        nothing, classes = np.zeros((1, model.states)), np.zeros(model.actions, dtype=np.int64)
+        game = Contraction(model, 1, 1, nothing, classes, 1.0)
+        lasts = (~over).astype(np.float64)
+        steps = 0
+        while lasts.max() > LASTING and steps < LONGEST:
+            self.progress(f"how long plays last: step {steps + 1}")
+            after = game.back({-1: lasts, 1: lasts}, np.zeros(model.states, dtype=np.int64),
+                              lambda side: False)[1]  # fmt: skip
+            np.clip(after, 0.0, 1.0, out=after)
+            after[over] = 0.0
+            steps += 1
+            if lasts.max() == 1.0 and np.array_equal(lasts == 1.0, after == 1.0):
+                break
+            lasts = after
+        need(lasts.max() <= LASTING, "objective: plays may last for ever, which is not proven here")
+        return max(steps, 1) / (1.0 - float(lasts.max())) * (1.0 + 8.0 * UNIT)
 
     def _note(self, short: BoolArray, wrong: BoolArray, side: int, how: str) -> None:
         name = "upper" if side > 0 else "lower"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ import rfmdp as rf
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*no enabled command:rfmdp.errors.PrismWarning")
 
+COIN = "mdp module m x : [0..1]; [go] true -> 0.5 : (x'=1) + 0.5 : (x'=0); endmodule "
 DIRECTIONS = st.sampled_from(list(rf.Direction))
 
 
@@ -108,6 +110,56 @@ def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, r
     assert rf.verify(ours).valid, str(rf.verify(ours))
 
 
+def ending(text: str, by_chance: bool) -> str:
+    """Return a network with one more module, by which every play is over: by chance, or by time."""
+    lines = ["module last", "  t : [0..2];"]
+    for action in sorted(set(re.findall(r"\[(\w+)\] .*->", text))):
+        lines += [
+            f"  [{action}] t<2 -> 0.4 : (t'=2) + 0.6 : true;"
+            if by_chance
+            else f"  [{action}] t<2 -> (t'=t+1);",
+            f"  [{action}] t=2 -> true;",
+        ]
+    lines += ["endmodule", 'label "over" = t=2;', 'label "on" = t<2;']
+    return text.replace('label "goal"', "\n".join([*lines, 'label "goal"']))
+
+
+UNBOUNDED = st.sampled_from(
+    [rf.Until("on", "goal"), rf.Reach("over"), rf.ReachReward("over"), rf.Globally("on")]
+)
+
+
+@given(texts(), st.booleans(), UNBOUNDED, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.3]))
+def test_targets_of_plays_that_end(text, by_chance, objective, agent, nature, radius):
+    """Without a horizon, where every play ends: the bounds of the written model, verified."""
+    lattice, written = both(ending(text, by_chance), radius)
+    spec = rf.Spec(objective, agent, nature)
+    everywhere = np.ones(lattice.states, dtype=bool)
+    limits = rf.Limits(precision=1e-9, measure=rf.Measure.ABSOLUTE)
+    try:
+        ours = rf.solve(lattice, spec, limits=limits, states=everywhere)
+    except rf.UnsupportedError:  # a state without a choice lasts for ever
+        assert lattice.label("deadlock").any()
+        return
+    theirs = rf.solve(written, spec, limits=limits, states=everywhere)
+    order = same_order(lattice, written)
+    assert ours.status is rf.Status.CERTIFIED
+    assert np.all(ours.lower[order] <= theirs.upper)
+    assert np.all(theirs.lower <= ours.upper[order])
+    assert rf.verify(ours).valid, str(rf.verify(ours))
+    if ours.upper.max() > 0.1:
+        low, high = ours.lower - 2e-3, ours.upper - 1e-3
+        forged = replace(ours, lower=low, upper=high, value=np.clip(ours.value, low, high))
+        assert not rf.verify(forged).valid
+
+
+def test_plays_without_end_are_not_bounded():
+    """Nobody ever needs to leave: that is for models whose transitions are written out."""
+    model = rf.parse_lattice(COIN + 'label "up" = x=1;').with_radius(0.5)
+    with pytest.raises(rf.UnsupportedError, match="last for ever"):
+        rf.solve(model, rf.Spec(rf.Reach("up"), rf.MAX, rf.MIN))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -158,9 +210,6 @@ def test_networks_whose_transitions_are_many(machines, value):
     assert solution.at(**{f"m{i}": 1 for i in range(machines)}) == bounds
     all_down = model.find(**{f"m{i}": 0 for i in range(machines)})
     assert model.choice_name(solution.policy.row(all_down)).startswith("repair")
-
-
-COIN = "mdp module m x : [0..1]; [go] true -> 0.5 : (x'=1) + 0.5 : (x'=0); endmodule "
 
 
 def test_other_sets_are_refused():

@@ -1,8 +1,13 @@
-"""Bounds of a specification on a lattice: finite horizons, and discounted rewards.
+"""Bounds of a specification on a lattice.
 
 Values are one array and two errors that hold in all states: T does not expand, so a step passes
-the errors on and adds its own. A discounted value is iterated until one more step moves it so
-little that it is closer than wanted to the only fixed point.
+the errors on and adds its own. Over a finite horizon that is all. A discounted value is iterated
+until one more step moves it so little that it is closer than wanted to the only fixed point.
+
+To reach a target, there is only one fixed point if every play ends, whatever the players do. So the
+largest probability q that a play goes on for K steps is computed first (`_endurance`). If q < 1,
+then T^K contracts by q, and a value that a step moves by no more than r is at most K r / (1 - q)
+away from the fixed point; so is what the policy of that step is worth.
 """
 
 from __future__ import annotations
@@ -15,13 +20,15 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.lattice import LatticeMDP
-from rfmdp.objective import Direction, Spec
+from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import STOPS, Clock, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.types import AnyArray, BoolArray, FloatArray
+
+LASTING = 0.5  # probability that a play lasts, below which its steps need not be counted on
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +48,7 @@ class _Horizon:
     agent: Direction
     nature: Direction
     steps: list[_Fixed | None]
+    ends: _Fixed | None = None  # without a horizon: where plays end
     discount: float = 1.0
     flipped: bool = False  # the answer is one minus the value
     probability: bool = False
@@ -55,14 +63,18 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     Raises
     ------
     UnsupportedError
-        For objectives without a horizon and without a discount.
+        For objectives of another kind, and for those without end if a play may last for ever.
     """
     stats = Stats()
     with stats.phase("prepare"):
         horizon = _posed(model, spec)
         sweep = Sweep(model, horizon.agent, horizon.nature, horizon.payments, horizon.discount)
     with stats.phase("solve"):
-        run = _run if horizon.steps or spec.objective.span[1] is not None else _discounted
+        run = _run
+        if horizon.ends is not None:
+            run = _to_target
+        elif spec.objective.span[1] is None:
+            run = _discounted
         value, errors, rules, stopped = run(model, horizon, sweep, Clock(limits), stats, interest)
     lower, upper = value - errors.above, value + errors.below
     if horizon.probability:
@@ -82,11 +94,17 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
 def _posed(model: LatticeMDP, spec: Spec) -> _Horizon:
     """Bring a specification into the form of backward steps."""
     objective = spec.objective
-    _, last = objective.span
-    if last is None and not (objective.rewarded and objective.factor < 1.0):
+    first, last = objective.span
+    discounted = objective.rewarded and objective.factor < 1.0
+    to_target = (objective.plain and "target" in objective.sets) or objective.complement
+    if (
+        not objective.plain
+        or objective.endless
+        or (last is None and not discounted and (first > 0 or not to_target))
+    ):
         raise UnsupportedError(
-            f"A model that is not written out ({model.states:,} states) is solved for horizons and "
-            f"discounts only; {spec} has neither. Ask with a bound of steps, as in F<=100."
+            f"A model that is not written out ({model.states:,} states) is solved for horizons, "
+            f"discounts and targets, not for {spec}. Ask with a bound of steps, as in F<=100."
         )
     require_memory(float(model.states) * (last or 1), f"A policy with a rule per step ({last})")
     if not objective.rewarded:
@@ -100,7 +118,12 @@ def _posed(model: LatticeMDP, spec: Spec) -> _Horizon:
     else:
         payments = Payments.of(model, rewards)
     steps: list[_Fixed | None] = [None] * (last or 0)
-    return _Horizon(start, payments, spec.agent, spec.nature, steps, objective.factor)
+    ends = None
+    if "target" in objective.sets:
+        ends = _Fixed(where(model, objective.sets["target"]), start)
+    return _Horizon(
+        start, payments, spec.agent, spec.nature, steps, ends, discount=objective.factor
+    )
 
 
 def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
@@ -114,9 +137,13 @@ def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
     target = sets["target"]
     outside = ~sets["stay"] if "stay" in sets else np.zeros(model.states, dtype=np.bool_)
     first, last = objective.span
-    assert last is not None
     goal = target.astype(np.float64)
     inside = _Fixed(target | outside, goal)
+    if last is None:
+        return _Horizon(
+            goal, Payments.nothing(model), agent, nature, [], inside,
+            flipped=objective.complement, probability=True,
+        )  # fmt: skip
     before = _Fixed(outside, np.zeros(model.states)) if outside.any() else None
     steps: list[_Fixed | None] = [*[inside] * (last - first), *[before] * first]
     return _Horizon(
@@ -126,7 +153,12 @@ def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
 
 
 def _run(
-    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, clock: Clock, stats: Stats, _: BoolArray
+    model: LatticeMDP,
+    horizon: _Horizon,
+    sweep: Sweep,
+    clock: Clock,
+    stats: Stats,
+    interest: BoolArray,
 ) -> tuple[FloatArray, Errors, AnyArray, Status | None]:
     """Step back from the start; after a stop the errors are those of all that could follow."""
     count = len(horizon.steps)
@@ -190,6 +222,70 @@ def _discounted(
     except STOPS as stop:
         stopped = status_of(stop)
     return value, errors, rules, stopped
+
+
+def _to_target(
+    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, clock: Clock, stats: Stats,
+    interest: BoolArray,
+) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
+    """Iterate until a step moves the value so little that the fixed point is close."""
+    ends = horizon.ends
+    assert ends is not None
+    value, stopped = ends.value, None
+    rules = np.zeros((1, model.states), dtype=np.uint8)
+    errors = Errors(np.inf, np.inf)
+    try:
+        steps, lasting = _endurance(model, ends.states, clock)
+        factor = max(steps, 1) / (1.0 - lasting) * (1.0 + 8.0 * UNIT)
+        while True:
+            after, choice, more = sweep.back(value)
+            np.copyto(after, ends.value, where=ends.states)
+            slack = 8.0 * UNIT * float(np.max(np.abs(after)))  # of a checker's own roundings
+            rise = max(float(np.max(after - value)) + more.below + slack, 0.0)
+            fall = max(float(np.max(value - after)) + more.above + slack, 0.0)
+            rules[0] = choice
+            around = Errors(factor * fall, factor * rise)
+            stats.robust_sweeps += 1
+            stats.rows += sweep.rows
+            low, high = value - around.above, value + around.below
+            close = clock.limits.excess(low, high, interest, float(horizon.probability)) <= 0.5
+            if close or np.array_equal(after, value):
+                errors = around
+                break
+            value, errors = after, Errors(around.above + rise, around.below + fall)
+            clock.tick("to the target", around.above + around.below)
+    except STOPS as stop:
+        stopped = status_of(stop)
+    return value, errors, rules, stopped
+
+
+def _endurance(model: LatticeMDP, ends: BoolArray, clock: Clock) -> tuple[int, float]:
+    """Return a number of steps, and the largest probability that a play lasts longer.
+
+    Raises
+    ------
+    UnsupportedError
+        If the players can let it last for ever.
+    """
+    sweep = Sweep(model, MAX, MAX, Payments.nothing(model))
+    lasts = (~ends).astype(np.float64)
+    steps = 0
+    while lasts.max() > LASTING:
+        after, _, more = sweep.back(lasts)
+        after += more.below
+        np.clip(after, 0.0, 1.0, out=after)
+        after[ends] = 0.0
+        steps += 1
+        endless = lasts == 1.0
+        if endless.any() and np.array_equal(endless, after == 1.0):
+            state = model.state_name(int(np.flatnonzero(endless)[0]))
+            raise UnsupportedError(
+                f"From {state} a play may last for ever, so bounds need a model whose transitions "
+                "are written out: use load_prism, or ask with a bound of steps, as in F<=100."
+            )
+        lasts = after
+        clock.tick("how long plays last", float(lasts.max()))
+    return steps, float(lasts.max())
 
 
 def _steps(sweep: Sweep, value: FloatArray) -> Iterator[tuple[FloatArray, AnyArray, Errors]]:
