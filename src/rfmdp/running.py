@@ -32,9 +32,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from rfmdp.errors import ModelError, RfmdpError, SolverError, UnsupportedError
-from rfmdp.signals import handling_interrupts
 from rfmdp.threads import set_threads
-from rfmdp.writing import leave_now
+from rfmdp.writing import handling_interrupts, leave_now
 
 POLL = 0.1  # seconds between two looks at the note of Ctrl-C
 CONNECT = 10.0  # seconds to wait for the answer of a scheduler
@@ -91,7 +90,8 @@ def run_many(
     patience
         Seconds to wait for workers while the scheduler has none.
     done
-        Called in this process with every result as it arrives.
+        Called in this process with every result, in the order of the tasks, as soon as it is its
+        turn; also after Ctrl-C and errors, with what is finished.
 
     Raises
     ------
@@ -101,23 +101,35 @@ def run_many(
         After Ctrl-C, when all processes have ended; `done` was called to its end.
     """
     results: dict[int, TaskResult] = {}
+    turn = 0
 
     def finish(result: TaskResult) -> None:
         results[result.number] = result
+        while turn in results:
+            tell(turn)
+
+    def tell(number: int) -> None:
+        nonlocal turn
+        turn = number + 1
         if done is not None:
-            done(result)
+            done(results[number])
 
     waiting = deque(enumerate(tasks))
     count = min(jobs or os.cpu_count() or 1, len(waiting))
-    if scheduler is not None:
-        if jobs is not None:
-            raise ModelError("Jobs are local processes; a scheduler has its own workers.")
-        _run_on_cluster(scheduler, work, waiting, patience, finish)
-    elif count > 1:
-        _run_on_cores(work, waiting, count, finish)
-    else:
-        for number, task in waiting:
-            finish(_result(work, number, task))
+    if scheduler is not None and jobs is not None:
+        raise ModelError("Jobs are local processes; a scheduler has its own workers.")
+    try:
+        if scheduler is not None:
+            _run_on_cluster(scheduler, work, waiting, patience, finish)
+        elif count > 1:
+            _run_on_cores(work, waiting, count, finish)
+        else:
+            for number, task in waiting:
+                finish(_result(work, number, task))
+    except (KeyboardInterrupt, RfmdpError):
+        for number in sorted(number for number in results if number >= turn):
+            tell(number)
+        raise
     return [results[number] for number in sorted(results)]
 
 

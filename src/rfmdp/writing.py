@@ -1,11 +1,14 @@
-"""Files that are complete or untouched, whatever interrupts."""
+"""Files that are complete or untouched, whatever interrupts; and who hears Ctrl-C."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from uuid import uuid4
 
 from rfmdp.errors import FileError
@@ -37,6 +40,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(OSError):
             part.unlink()
         _unfinished.discard(part)
+
+
+@contextmanager
+def handling_interrupts(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a handler hear Ctrl-C, if this process does.
+
+    Signals go to the main thread; a job in the background hears none.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def leave_now(code: int) -> None:

@@ -185,7 +185,7 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
     printer = answers.Printer("all.json", as_json=False, quiet=False)
     for number in (0, 2):
         reply = answers.Reply((str(number),), {"run": number})
-        printer.in_order(TaskResult(number, None, [reply]))
+        printer.show_run(TaskResult(number, None, [reply]))
     with pytest.raises(KeyboardInterrupt), printer:
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]

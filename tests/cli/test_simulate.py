@@ -66,7 +66,7 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
 def test_records_of_any_nature_are_those_of_the_model(folder, capsys):
     """What another nature did over a horizon is learned from like any other data."""
     run(["solve", *MODEL, *REACH, "--radius", "0.1", "-o", "s.rfmdp"])
-    words = ["--radius", "0.1", "--policy", "s.rfmdp", "--nature", "random", "--record", "d.csv"]
+    words = ["--radius", "0.1", "--policy", "s.rfmdp", "--nature", "worst", "--record", "d.csv"]
     assert run(["simulate", *MODEL, *REACH, *words]) == 0
     assert run(["learn", *MODEL, *REACH, "--data", "d.csv", "--selection", "none"]) == 0
 

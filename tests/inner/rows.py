@@ -9,8 +9,8 @@ import numpy as np
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, UncertaintySet
 from rfmdp.sets.marginals import Marginals
-from rfmdp.testing import RowProblem
 from rfmdp.types import FloatArray
+from row_problems import RowProblem
 
 
 def one_row_model(sets: Sequence[UncertaintySet], values_count: int) -> FactoredMDP:

@@ -18,7 +18,7 @@ from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MIN
 from rfmdp.sets.families import L1Ball
-from rfmdp.testing import (
+from row_problems import (
     RowProblem,
     any_sets,
     boxes,

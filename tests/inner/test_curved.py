@@ -13,7 +13,7 @@ from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, LpBall
 from rfmdp.sets.questions import contains, distance_to_hull, minimise
-from rfmdp.testing import RowProblem, row_problems, smooth_balls
+from row_problems import RowProblem, row_problems, smooth_balls
 
 from .test_exact import solve
 

@@ -14,7 +14,7 @@ from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, L1Ball, Singleton
-from rfmdp.testing import RowProblem, boxes, finite_sets, joined_model, row_problems
+from row_problems import RowProblem, boxes, finite_sets, joined_model, row_problems
 
 from .rows import random_box, random_problems
 

@@ -18,7 +18,7 @@ from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, LinfBall, LpBall, Singleton
-from rfmdp.testing import RowProblem, boxes, joined_model, row_problems
+from row_problems import RowProblem, boxes, joined_model, row_problems
 
 from .rows import random_problems
 from .test_exact import solve

@@ -15,7 +15,7 @@ from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import rational
 from rfmdp.sets.families import Interval
-from rfmdp.testing import boxes, finite_sets, row_problems
+from row_problems import boxes, finite_sets, row_problems
 
 from .rows import one_row_model
 

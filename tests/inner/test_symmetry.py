@@ -10,7 +10,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval
-from rfmdp.testing import RowProblem
+from row_problems import RowProblem
 
 from .test_exact import solve
 

@@ -16,7 +16,7 @@ from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
 from rfmdp.sets.questions import contains, minimise
-from rfmdp.testing import (
+from row_problems import (
     any_sets,
     distributions,
     finite_sets,

@@ -30,8 +30,8 @@ from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
-from rfmdp.testing import boxes, finite_sets, row_problems
 from rfmdp.types import frozen
+from row_problems import boxes, finite_sets, row_problems
 
 
 def bind(problem, weights=True, memory=scratch):

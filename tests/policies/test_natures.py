@@ -2,7 +2,6 @@
 
 import json
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ from outer.random_specs import OBJECTIVES as TINY, tiny_model
 from rfmdp.cli.main import run
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import Policy
-from rfmdp.policies.natures import NatureChoice, resolved, trace
-from rfmdp.ragged import entries
-from rfmdp.sets.questions import contains
+from rfmdp.policies.natures import NatureChoice, resolved
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import OBJECTIVES, walk
@@ -24,7 +21,7 @@ SPEC = Spec(Reach("goal"), MAX, MIN)
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
 def test_chains_have_the_values_of_their_natures(objective):
-    """Worst and best chains attain the policy's bounds; nominal and random ones lie between."""
+    """Worst and best chains attain the policy's bounds; nominal ones lie between."""
     model, spec = walk(), Spec(objective, MAX, MIN)
     policy = solve(model, spec).policy
     worst = evaluate(model, policy, spec, nature=MIN).at_initial()
@@ -62,18 +59,6 @@ def test_natures_attain_the_bounds_of_any_policy(seed):
                         assert _meet(got, wanted), (name, agent, got, wanted)
 
 
-def test_random_members_are_members():
-    """Whatever the seed, every distribution lies in its set; different seeds differ."""
-    model, policy = walk(), solve(walk(), SPEC).policy
-    seen = set()
-    for seed in range(20):
-        chain = resolved(model, policy, SPEC, NatureChoice.RANDOM, seed)[0].model
-        for uset, point in zip(model.marginals, chain.marginals, strict=True):
-            assert contains(uset, point.nominal, 1e-12)
-            seen.add(tuple(point.nominal.tolist()))
-    assert len(seen) > 20
-
-
 def test_nature_answers_every_step_anew():
     """The worst chain of a horizon is below that of any one answer for all steps."""
     model, spec = walk(), Spec(Until("live", "goal", latest=3), MAX, MIN)
@@ -84,20 +69,6 @@ def test_nature_answers_every_step_anew():
         evaluate(model, stationary, spec).at_initial().lower, abs=1e-9
     )
     assert np.array_equal(model.row_states[found.rows], found.states)
-
-
-def test_a_trace_is_a_trajectory():
-    """Every line is a state, and the next one is a successor; it ends where it must stop."""
-    model, policy = walk(), solve(walk(), SPEC).policy
-    chain = resolved(model, policy, SPEC, NatureChoice.WORST)[0].model
-    stop = model.label("end")
-    for seed in range(5):
-        lines = list(trace(chain, 50, stop, seed))
-        states = [int(line.split("state ")[1].split()[0]) for line in lines]
-        assert states[0] == 0
-        assert stop[states[-1]]
-        for here, after in pairwise(states):
-            assert after in chain.successors[entries(chain.successor_ptr, chain.row_ptr[[here]])]
 
 
 PROPERTIES = [
@@ -139,17 +110,3 @@ def test_simulated_means_agree_with_certified_values(tmp_path, capsys, text):
         proven, mean = evaluated[nature], json.loads(out.out)["mean"]
         assert proven["lower"] - off <= mean <= proven["upper"] + off
         assert proven["status"] == "certified"
-
-
-def test_trace_on_the_command_line(tmp_path, capsys):
-    """A readable trajectory comes before the report; it needs a policy."""
-    model, result = tmp_path / "grid.prism", str(tmp_path / "r.rfmdp")
-    model.write_text(GRID)
-    words = [str(model), "--const", "N=3,slip=0.4", "--prop", 'Pmaxmin=? [ F "goal" ]']
-    assert run(["solve", *words, "--radius", "0.1", "-o", result]) == 0
-    assert run(["simulate", *words, "--radius", "0.1", "--policy", result, "--trace"]) == 0
-    text = capsys.readouterr().out
-    assert "(x=0, up=0)  right: " in text
-    assert run(["simulate", *words, "--trace"]) == 1
-    assert run(["simulate", *words, "--nature", "wurst"]) == 1
-    assert capsys.readouterr().err.count("\n") == 2

@@ -6,38 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policies.test_files import SPEC, grid
-from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.report import plots
 from rfmdp.sets.families import Interval
-from rfmdp.solving import compare, solve
-
-
-def test_values_of_every_method_are_drawn():
-    """One line per method, with the guarantee of every radius."""
-    nominal = grid().nominal()
-    inners = [Exact(), IntervalArithmetic()]
-    records = {r: compare(nominal.with_radius(r), SPEC, inners) for r in (0.01, 0.05)}
-    axes = plots.value_against_radius(records)
-    assert [line.get_label() for line in axes.lines] == ["exact", "interval"]
-    assert axes.lines[0].get_ydata().tolist() == [records[r][0].value for r in (0.01, 0.05)]
-
-
-def test_heat_map_has_the_guarantee_of_every_state():
-    """A cell per state, at its variables."""
-    solution = solve(grid(), SPEC)
-    axes = plots.heat_map(solution, "x", "up")
-    image = axes.images[0].get_array()
-    for state, (x, up) in enumerate(solution.model.valuations):
-        assert image[up, x] == solution.guarantee[state]
-
-
-def test_unknown_variables_are_refused():
-    """The known ones are in the message."""
-    with pytest.raises(ModelError, match="no variable z; it has: x, up"):
-        plots.heat_map(solve(grid(), SPEC), "x", "z")
 
 
 @pytest.fixture(scope="module")

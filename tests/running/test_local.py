@@ -10,14 +10,14 @@ import pytest
 
 from processes import LIMIT, group_is_gone, process, wait_until
 from rfmdp.errors import ModelError, PrismError, SolverError
-from rfmdp.running import run_many
+from rfmdp.running import TaskResult, run_many
 from running.tasks import add_square, die, fail
 
 INTERRUPTED = """
 import os, signal, sys
 from functools import partial
 from multiprocessing.process import BaseProcess
-from rfmdp.running import run_many
+from rfmdp.running import TaskResult, run_many
 from running.tasks import hang
 
 moment, folder = sys.argv[1:]
@@ -50,6 +50,23 @@ def test_every_result_arrives_once(jobs):
         (n, n, 100 + n * n) for n in range(7)
     ]
     assert sorted(arrived, key=lambda result: result.number) == results
+
+
+def test_results_are_told_in_the_order_of_the_tasks(monkeypatch):
+    """Whatever comes first; after Ctrl-C what is finished is told, too."""
+
+    def lost(work, waiting, jobs, finish):
+        for number in (2, 0, 4):
+            finish(TaskResult(number, number))
+            moments.append(len(told))
+        raise KeyboardInterrupt
+
+    told, moments = [], []
+    monkeypatch.setattr("rfmdp.running._run_on_cores", lost)
+    with pytest.raises(KeyboardInterrupt):
+        run_many(fail, range(5), jobs=2, done=told.append)
+    assert [result.number for result in told] == [0, 2, 4]
+    assert moments == [0, 1, 1]
 
 
 def test_no_tasks():

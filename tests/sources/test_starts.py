@@ -11,8 +11,8 @@ from scipy import optimize
 
 import rfmdp as rf
 from rfmdp.learning import intervals
+from rfmdp.learning.intervals import least_mean
 from rfmdp.learning.run import run_to_record
-from rfmdp.learning.starts import least_mean
 from rfmdp.verification import learning
 from verification.test_runs import altered, judge
 

@@ -198,18 +198,14 @@ class Printer:
         self.code = CERTIFIED
         self._json, self._quiet, self._file = as_json, quiet, file
         self._records: list[AnswerRecord] = []
-        self._waiting: dict[int, list[Reply]] = {}
-        self._next = 0
         self._said = ""  # the last complaint
 
     def __enter__(self) -> Printer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        later = (reply.record for _, run in sorted(self._waiting.items()) for reply in run)
-        finished = [*self._records, *(found for found in later if found is not None)]
-        if self._file is not None and (kind is None or finished):
-            text = "".join(json.dumps(found) + "\n" for found in finished)
+        if self._file is not None and (kind is None or self._records):
+            text = "".join(json.dumps(record) + "\n" for record in self._records)
             with replacing(self._file) as part:
                 part.write_text(text, encoding="utf-8")
 
@@ -229,13 +225,8 @@ class Printer:
         worst = (CERTIFIED, NOT_CERTIFIED, USER_ERROR)
         self.code = max(self.code, reply.code, key=worst.index)
 
-    def in_order(self, result: TaskResult) -> None:
-        """Print the replies of a run when those of all runs before it are printed."""
-        if result.error is None:
-            self._waiting[result.number] = result.value
-        else:
-            self._waiting[result.number] = [_failed_run(result.task, str(result.error))]
-        while self._next in self._waiting:
-            for reply in self._waiting.pop(self._next):
-                self.show(reply)
-            self._next += 1
+    def show_run(self, result: TaskResult) -> None:
+        """Print the replies of a run."""
+        failed = result.error is not None
+        for reply in [_failed_run(result.task, str(result.error))] if failed else result.value:
+            self.show(reply)

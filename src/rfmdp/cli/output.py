@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from shutil import get_terminal_size
 from threading import Lock, Timer
 
-from rfmdp.signals import handling_interrupts
-from rfmdp.writing import leave_now
+from rfmdp.writing import handling_interrupts, leave_now
 
 CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2  # exit codes
 PATIENCE = 1.0  # seconds before progress is shown at a terminal

@@ -29,7 +29,7 @@ from rfmdp.formats.records import (
 )
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
-from rfmdp.learning.starts import least_mean
+from rfmdp.learning.intervals import least_mean
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written

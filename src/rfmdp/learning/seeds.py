@@ -83,20 +83,12 @@ def learn_seeds(
     if scheduler is not None:
         tasks = [task._replace(file=None, saved=_content(task.file)) for task in tasks]
 
-    waiting: dict[int, TaskResult] = {}  # for their turn
-    turn = 0
-
     def keep(result: TaskResult) -> None:
-        nonlocal turn
         place = files[result.number]
         if scheduler is not None and place is not None and result.error is None:
             save(result.value, place)
-        waiting[result.number] = result
-        while turn in waiting:
-            if done is not None:
-                done(waiting[turn])
-            del waiting[turn]
-            turn += 1
+        if done is not None:
+            done(result)
 
     work = partial(learn_seed, LearnCall(source, spec, settings, progress))
     return run_many(work, tasks, jobs=jobs, scheduler=scheduler, patience=patience, done=keep)

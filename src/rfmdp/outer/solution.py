@@ -163,11 +163,6 @@ class Policy:
         """Return the row chosen in a state at a step."""
         return int(self.rows[min(step, len(self.rows) - 1), state])
 
-    def actions(self, model: AnyModel, step: int = 0) -> list[str]:
-        """Return the name of the chosen action of every state."""
-        rows = self.rows[min(step, len(self.rows) - 1)]
-        return [model.actions[model.row_actions[row]] for row in rows]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:

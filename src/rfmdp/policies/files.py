@@ -1,10 +1,9 @@
-"""Policies as files for people and other tools: CSV, JSON, PRISM's strategies, Graphviz."""
+"""Policies as files for people and other tools: CSV, and PRISM's strategies."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,17 +12,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rfmdp import __version__
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.policies.decisions import decisions, reached, values_after
+from rfmdp.policies.decisions import values_after
 from rfmdp.ragged import entries
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
-DRAWN = 2_000  # states of a graph that somebody may still look at
 ROLLOUT = ":rollout"
 Table: TypeAlias = dict[str, list[Any]]  # columns by name, all of one length
 NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
@@ -32,16 +29,15 @@ NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variable
 def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None:
     """Write the policy of a solution, or of a learning run; the ending of the file says how.
 
-    `.csv` and `.json` have a line or object per decision with the variables, the action and the
-    bounds of the value; `.strat` is PRISM's format, `(1,0):up` per state; `.dot` is the chain that
-    policy and nature make, for Graphviz.
+    `.csv` has a line per decision with the variables, the action and the bounds of the value;
+    `.strat` is PRISM's format, `(1,0):up` per state.
 
     Raises
     ------
     FileError
         If the ending is another one, or the file cannot be written.
     UnsupportedError
-        If a time-dependent policy is written as `.strat` or `.dot`.
+        If a time-dependent policy is written as `.strat`.
     """
     solved = solution.solution if isinstance(solution, Run) else solution
     if not isinstance(solved, Solution):
@@ -50,7 +46,7 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
             f"{type(solution).__name__}."
         )
     place = Path(path)
-    writers = {".csv": _csv, ".json": _json, ".strat": _strategy, ".dot": _graph}
+    writers = {".csv": _csv, ".strat": _strategy}
     if place.suffix not in writers:
         raise FileError(f"{place}: a policy is written as {', '.join(writers)}; name such a file.")
     with replacing(place) as part, part.open("x", encoding="utf-8", newline="") as file:
@@ -59,7 +55,7 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
 
 
 def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
-    """Return the policy in a `.csv`, `.json` or `.strat` file, for a model with its variables.
+    """Return the policy in a `.csv` or `.strat` file, for a model with its variables.
 
     Raises
     ------
@@ -69,7 +65,7 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
         If the policy does not fit the model.
     """
     place = Path(path)
-    readers = {".csv": _read_csv, ".json": _read_json, ".strat": _read_strategy}
+    readers = {".csv": _read_csv, ".strat": _read_strategy}
     if place.suffix not in readers:
         raise FileError(f"{place}: a policy is read from {', '.join(readers)}, or a saved result.")
     try:
@@ -99,59 +95,14 @@ def _line(cells: Any) -> str:
     return text.getvalue()
 
 
-def _json(solution: Solution) -> Iterator[str]:
-    table = decision_table(solution)
-    names = list(solution.explicit_model.state_columns())
-    others = [name for name in table if name not in names]
-    yield json.dumps({"version": __version__, "method": solution.method, "variables": names})[:-1]
-    yield ', "decisions": [\n'
-    for k in range(len(table[ACTION])):
-        decision = {"state": {name: table[name][k] for name in names}}
-        decision |= {name: _plain(table[name][k]) for name in others}
-        yield ("" if k == 0 else ",\n") + json.dumps(decision, allow_nan=False)
-    yield "\n]}\n"
-
-
-def _plain(value: Any) -> Any:
-    """Return a number that JSON knows; infinite ones as text."""
-    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
-
-
 def _strategy(solution: Solution) -> Iterator[str]:
-    model = _stationary(solution, "PRISM's strategies").explicit_model
+    if not solution.policy.stationary:
+        raise FileError("The policy changes with time, which .strat cannot say; use .csv.")
+    model = solution.explicit_model
     columns = list(model.state_columns().values())
     for state, row in enumerate(solution.policy.rows[0]):
         values = ",".join(str(column[state]).lower() for column in columns)
         yield f"({values}):{model.choice_name(int(row))}\n"
-
-
-def _graph(solution: Solution) -> Iterator[str]:
-    """Yield the chain of policy and nature: edges with nominal and worst probability."""
-    model = _stationary(solution, "a graph").model
-    states = reached(solution, DRAWN + 1, 1 << 30)
-    if len(states) > DRAWN:
-        raise FileError(f"A graph is drawn of up to {DRAWN:,} states; the policy reaches more.")
-    found = decisions(solution, states)
-    place = {int(row): k for k, row in enumerate(found.rows)}
-    yield "digraph policy {\n  node [shape=box, style=rounded];\n"
-    for state, row in zip(states, found.chosen, strict=True):
-        bounds = solution.at(int(state))
-        value = bounds.lower if solution.spec.agent.sign > 0 else bounds.upper
-        name = f"{model.state_name(int(state))}\\n{model.choice_name(int(row))}, {value:.6g}"
-        quoted = name.replace('"', '\\"')
-        yield f'  {state} [label="{quoted}"];\n'
-        for target, p, q in zip(*found.successors(place[int(row)]), strict=True):
-            label = f"{p:.4g}" if abs(p - q) < 1e-12 else f"{p:.4g}, worst {q:.4g}"
-            yield f'  {state} -> {target} [label="{label}"];\n'
-    yield "}\n"
-
-
-def _stationary(solution: Solution, what: str) -> Solution:
-    if not solution.policy.stationary:
-        raise FileError(
-            f"The policy changes with time, which {what} cannot say; use .csv or .json."
-        )
-    return solution
 
 
 def _read_csv(path: Path, model: FactoredMDP) -> Table:
@@ -162,15 +113,6 @@ def _read_csv(path: Path, model: FactoredMDP) -> Table:
     if any(None in line or None in line.values() for line in lines):
         raise FileError(f"{path}: lines must have as many cells as the heading.")
     return {str(name): [line[name] for line in lines] for name in lines[0]}
-
-
-def _read_json(path: Path, model: FactoredMDP) -> Table:
-    found = json.loads(path.read_text(encoding="utf-8"))["decisions"]
-    lines = [{**decision["state"], **{k: decision[k] for k in decision if k != "state"}}
-             for decision in found]  # fmt: skip
-    if not lines:
-        raise FileError(f"{path}: has no decisions.")
-    return {name: [line[name] for line in lines] for name in lines[0]}
 
 
 def _read_strategy(path: Path, model: FactoredMDP) -> Table:

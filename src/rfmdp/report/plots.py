@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
-from rfmdp.outer.solution import Solution
-from rfmdp.solving import Comparison
 from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
@@ -26,7 +24,6 @@ LINES = {
     "performance": ("true value", "-"),
     "rollout": ("rollout certificate", ":"),
 }
-MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def learning_curve(
@@ -95,76 +92,6 @@ def save_learning_curve(
     figure = learning_curve(methods).figure
     with replacing(path) as part:
         figure.savefig(part, dpi=150, format=Path(path).suffix[1:])
-
-
-def value_against_radius(records: Mapping[float, Sequence[Comparison]], axes: Any = None) -> Any:
-    """Draw the value against the radius, one line per method; return the axes.
-
-    The first methods have the broadest lines: they are seen below others that agree with them.
-
-    Parameters
-    ----------
-    records
-        What `compare` returns, by the radius.
-    """
-    axes = _axes(axes)
-    methods = list(dict.fromkeys(r.method for line in records.values() for r in line))
-    for k, method in enumerate(methods):
-        points = [(x, r.value) for x, line in records.items() for r in line if r.method == method]
-        axes.plot(
-            *zip(*sorted(points), strict=True), marker=MARKS[k % 6], color=COLOURS[k % 6],
-            label=method, linewidth=1.5 * (len(methods) - k), markersize=4 + 2 * (len(methods) - k),
-        )  # fmt: skip
-    axes.set(xlabel="radius", ylabel="guaranteed value")
-    axes.legend()
-    return axes
-
-
-def heat_map(solution: Solution, across: str, up: str, axes: Any = None, **fixed: int) -> Any:
-    """Draw the guaranteed value over two variables, with the policy's actions; return the axes.
-
-    Parameters
-    ----------
-    across, up
-        The variables of the two axes.
-    fixed
-        Values of the other variables; by default those of the initial state.
-    """
-    model = solution.explicit_model
-    columns = {v.name: model.valuations[:, k] for k, v in enumerate(model.variables)}
-    unknown = [name for name in (across, up, *fixed) if name not in columns]
-    if unknown:
-        raise ModelError(
-            f"The model has no variable {unknown[0]}; it has: {', '.join(columns) or 'none'}."
-        )
-    start = model.valuations[model.initial[0]]
-    others = {v.name: int(x) for v, x in zip(model.variables, start, strict=True)} | fixed
-    inside = np.ones(model.states, dtype=np.bool_)
-    for name, value in others.items():
-        if name not in (across, up):
-            inside &= columns[name] == value
-    low_x, low_y = columns[across].min(), columns[up].min()
-    grid = np.full((columns[up].max() - low_y + 1, columns[across].max() - low_x + 1), np.nan)
-    states = np.flatnonzero(inside)
-    grid[columns[up][states] - low_y, columns[across][states] - low_x] = solution.guarantee[states]
-    axes = _axes(axes)
-    image = axes.imshow(
-        grid, origin="lower", cmap="viridis", aspect="auto",
-        extent=(low_x - 0.5, low_x + grid.shape[1] - 0.5, low_y - 0.5, low_y + grid.shape[0] - 0.5),
-    )  # fmt: skip
-    if len(states) <= 400:
-        middle = (np.nanmax(grid) + np.nanmin(grid)) / 2.0
-        for state in states:
-            name = model.choice_name(solution.policy.row(int(state)))
-            dark = solution.guarantee[state] < middle
-            axes.text(
-                columns[across][state], columns[up][state], name[:5], ha="center", va="center",
-                fontsize=6, color="white" if dark else "black",
-            )  # fmt: skip
-    axes.figure.colorbar(image, ax=axes, label="guaranteed value")
-    rest = ", ".join(f"{k}={v}" for k, v in others.items() if k not in (across, up))
-    axes.set(xlabel=across, ylabel=up, title=rest)
-    return axes
 
 
 def _axes(axes: Any) -> Any:

@@ -75,7 +75,7 @@ def policy(
     result: Result,
     output: Annotated[
         str,
-        Option("File to write: .csv, .json, .strat (PRISM's), .dot (Graphviz).", "-o --output"),
+        Option("File to write: .csv, .strat (PRISM's).", "-o --output"),
     ],
 ) -> None:
     """Write the policy of a result as a table, strategy or graph.

@@ -13,7 +13,6 @@ from rfmdp.cli.arguments import check_positive, one_of
 from rfmdp.cli.options import (
     Const,
     Floor,
-    Json,
     Model,
     OtherSet,
     Prop,
@@ -48,7 +47,7 @@ def simulate(
     nature: Annotated[
         str,
         Option(
-            "Probabilities: nominal, worst, best or random members of the sets.",
+            "Probabilities: nominal, worst or best members of the sets.",
         ),
     ] = "nominal",
     trajectories: Annotated[
@@ -57,8 +56,7 @@ def simulate(
     length: Annotated[int, Option("Steps of a trajectory, at most.")] = 100,
     seed: Annotated[int, Option("Fixes all randomness.")] = 0,
     threads: Annotated[int | None, Option("Threads; default: all cores.")] = None,
-    trace: Annotated[bool, Option("Show one trajectory, too.", section="Output")] = False,
-    as_json: Json = False,
+    as_json: Annotated[bool, Option("Print one JSON object.", "--json", section="Output")] = False,
     record: Annotated[
         str | None,
         Option("File for all transitions, for `learn --data`: .parquet, .csv, .arrow."),
@@ -74,7 +72,7 @@ def simulate(
     """
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
-    from rfmdp.policies.natures import NatureChoice, resolved, trace as trajectory
+    from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.sources.log.tables import check_ending, write_log
 
     check_positive(trajectories=trajectories, length=length, threads=threads)
@@ -88,19 +86,17 @@ def simulate(
     pushes = choice in (NatureChoice.WORST, NatureChoice.BEST)
     spec = asked.spec(subject, settled=not (decides or pushes))
     chosen = _policy(policy, subject, spec)
-    if choice is NatureChoice.NOMINAL and not trace:
+    if choice is NatureChoice.NOMINAL:
         scene = scene_of(subject, chosen, spec)
     elif chosen is None:
-        raise ModelError("--nature and --trace are for a policy; name one with --policy.")
+        raise ModelError("--nature is for a policy; name one with --policy.")
     else:
         with showing_progress("finding nature's choice"):
-            fixed, spec = resolved(subject, chosen, spec, choice, seed)
+            fixed, spec = resolved(subject, chosen, spec, choice)
         scene = scene_of(fixed.model, None, spec)  # there is one row per state now
         scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
         found = scene.simulate(length, trajectories, seed, threads=threads or os.cpu_count() or 1)
-    if trace and not as_json:
-        print("\n".join(trajectory(scene.model, found.length, scene.measured.stop, seed)) + "\n")
     report = {
         "property": asked.text,
         "policy": policy,

@@ -137,7 +137,7 @@ def solve(
                 jobs=jobs,
                 scheduler=scheduler,
                 patience=limits.seconds,
-                done=printer.in_order,
+                done=printer.show_run,
             )
         else:
             for reply in replies(request, runs[0], quiet=quiet):

@@ -3,13 +3,11 @@
 For tests of rfmdp and of anything written against it. A solver of your own:
 
     from hypothesis import given, strategies as st
-    from rfmdp.testing import check_inner_solver, row_problems
+    from row_problems import check_inner_solver, row_problems
 
     @given(st.lists(row_problems(), min_size=1, max_size=5))
     def test_mine(problems):
         check_inner_solver(MySolver(), problems)
-
-Needs the package `hypothesis`, which rfmdp itself does not install.
 """
 
 from __future__ import annotations
