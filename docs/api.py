@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 GROUPS = {  # heading -> rooms whose public names it lists
     "Models": ("model", "opening", "language", "domains"),
     "Sets": ("sets",),
-    "Questions": ("objective", "answers"),
+    "Questions": ("objective", "answers", "temporal"),
     "Solving": ("solving", "inner", "outer", "verification"),
     "Policies and pages": ("policies", "report"),
     "Learning": ("learning", "sources"),

@@ -246,6 +246,9 @@ from .sources.structure import (
     unknown as unknown,
     unknown_move as unknown_move,
 )
+from .temporal.hoa import (
+    read_automaton as read_automaton,
+)
 from .verification.solution import (
     verify as verify,
 )

@@ -100,7 +100,7 @@ class PathFormula:
     @property
     def names(self) -> tuple[str, ...]:
         """The texts of the atoms."""
-        return tuple(_named(states) for states in self.atoms)
+        return tuple(str(getattr(states, "text", _named(states))) for states in self.atoms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +385,7 @@ class Temporal(Objective):
     automaton: object | None = None
 
     rewarded: ClassVar[bool] = False
+    plain: ClassVar[bool] = False
 
     @property
     def path(self) -> str:
@@ -398,6 +399,8 @@ class TemporalReward(Objective):
 
     formula: PathFormula
     reward: str | None = None
+
+    plain: ClassVar[bool] = False
 
     @property
     def path(self) -> str:
@@ -413,6 +416,7 @@ class Parity(Objective):
     formula: str
 
     rewarded: ClassVar[bool] = False
+    plain: ClassVar[bool] = False
 
     @property
     def path(self) -> str:

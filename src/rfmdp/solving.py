@@ -40,8 +40,9 @@ from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.sets.supports import DoubtfulSupport, decided
+from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
-from rfmdp.temporal.solve import solve_temporal, with_memory
+from rfmdp.temporal.solve import solve_temporal, with_automaton, with_memory
 from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def solve(
     limits: Limits | None = None,
     states: StateSet = "init",
     warm: Solution | FloatArray | None = None,
+    automaton: HoaAutomaton | None = None,
 ) -> Solution:
     """Return certified bounds of the optimal value of a specification, with a policy.
 
@@ -75,6 +77,8 @@ def solve(
         Where the wanted precision has to be reached: the initial states by default.
     warm
         An earlier solution of a similar problem to start from. Bounds are proven anew.
+    automaton
+        What a path formula means, in place of what it says (`read_automaton`).
 
     Returns
     -------
@@ -101,7 +105,7 @@ def solve(
     if isinstance(model, LatticeMDP):
         return _solve_by_factors(model, as_spec(spec, model), method, limits, states)
     require_valid(model)
-    specification = as_spec(spec, model)
+    specification = with_automaton(as_spec(spec, model), automaton)
     if isinstance(specification.objective, BudgetUntil):
         return _within_budget(model, specification, inner, limits, where(model, states))
     if isinstance(specification.objective, Temporal | TemporalReward):

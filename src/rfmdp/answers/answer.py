@@ -27,6 +27,8 @@ from rfmdp.objective import Direction, NamedStates, PathFormula, Temporal, Tempo
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
+from rfmdp.temporal.formula import Kind
+from rfmdp.temporal.hoa import HoaAutomaton
 
 TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
 
@@ -110,6 +112,7 @@ def check(
     inner: Inner | None = None,
     limits: Limits | None = None,
     constants: Given | None = None,
+    automaton: HoaAutomaton | None = None,
 ) -> Answer:
     """Return the answer to a property, with proven bounds.
 
@@ -121,6 +124,8 @@ def check(
         Method and limits, as for `solve`.
     constants
         Values of constants that the property leaves open.
+    automaton
+        What the path formula means, as for `solve`.
 
     Raises
     ------
@@ -141,7 +146,7 @@ def check(
     asked = replace(asked, constants={**asked.constants, **checked_given(constants)})
     bound = asked.bind(model)
     limits = limits or Limits()
-    evaluator = PropertyEvaluator(model, bound, inner, limits)
+    evaluator = PropertyEvaluator(model, bound, inner, limits, automaton)
     least, most = evaluator.answer()
     return _answer(asked, evaluator, least, most)
 
@@ -236,7 +241,10 @@ def _with_formula(solution: Solution, written: PathFormula) -> Solution:
     product, objective = solution.product, solution.spec.objective
     assert product is not None
     formula = product.formula
-    if formula.tree == written.tree:
+    if product.kind is Kind.GENERAL:  # its atoms are those of an automaton
+        formula = replace(formula, text=written.text)
+        objective = replace(objective, formula=written.text)  # type: ignore[call-arg]
+    elif formula.tree == written.tree:
         pairs = zip(written.names, formula.atoms, strict=True)
         atoms = tuple(NamedStates(name, where(product.base, atom)) for name, atom in pairs)
         formula = replace(formula, text=written.text, atoms=atoms)

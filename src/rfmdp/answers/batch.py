@@ -20,6 +20,7 @@ from rfmdp.language.property_ast import require_supported
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.outer.settings import Limits
+from rfmdp.temporal.hoa import HoaAutomaton
 
 if TYPE_CHECKING:
     from rfmdp.opening import Blueprint
@@ -63,6 +64,7 @@ def check_all(
     constants: Given | None = None,
     build: Build | None = None,
     progress: Progress | None = None,
+    automaton: HoaAutomaton | None = None,
 ) -> Iterator[Built | Answered | Failed]:
     """Answer all properties about a model, one after the other; one that fails stops no other.
 
@@ -127,7 +129,9 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
         try:
             if error is not None:
                 raise error
-            answer = check(built, prop, inner=inner, limits=limits, constants=given)
+            answer = check(
+                built, prop, inner=inner, limits=limits, constants=given, automaton=automaton
+            )
             yield Answered(prop, answer, time.monotonic() - begun)
         except RfmdpError as failure:
             yield Failed(prop, failure)

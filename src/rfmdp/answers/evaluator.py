@@ -45,6 +45,8 @@ from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
+from rfmdp.temporal.hoa import HoaAutomaton
+from rfmdp.temporal.solve import with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R, E, A and filter inside each other
@@ -66,12 +68,13 @@ class PropertyEvaluator:
         prop: CheckedProperty,
         inner: Inner | None,
         limits: Limits,
+        automaton: HoaAutomaton | None = None,
     ) -> None:
         self.model, self.prop, self.names = model, prop, prop.scope
         self.source = prop.scope.source
         self.kind = model_type(model)
         self.inner = effective_method(model, inner)
-        self.limits = limits
+        self.limits, self.automaton = limits, automaton
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
@@ -175,7 +178,7 @@ class PropertyEvaluator:
         objective, negated = probability(form, self.states)
         self.natures.append((agent, nature))
         if not negated:
-            spec = Spec(objective, agent, nature)
+            spec = with_automaton(Spec(objective, agent, nature), self.automaton)
             return self._measure(self.model, spec, node.bound, interest)
         spec = Spec(objective, agent.opposite, nature.opposite)
         if node.bound is None:

@@ -37,6 +37,7 @@ from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.running import TaskResult
+from rfmdp.temporal.hoa import read_automaton
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states of a policy that are written at once
@@ -52,6 +53,7 @@ class Request(NamedTuple):
     limits: Limits
     deadlock: Deadlock
     verbose: bool = False
+    automaton: str | None = None  # file of what the path formula means
 
 
 class Reply(NamedTuple):
@@ -85,6 +87,7 @@ def replies(request: Request, run: Experiment, *, quiet: bool) -> Iterator[Reply
         constants=run.constants,
         build=partial(_build, request, run),
         progress=lambda *done: shown[-1].building(*done),
+        automaton=None if request.automaton is None else read_automaton(request.automaton),
     )
     built: Built | None = None
     while True:

@@ -185,7 +185,7 @@ class Solution:
     interest: BoolArray | None = None  # (S,) where that precision was wanted; None: initial states
     subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone
     product: Product | None = None  # of a path formula: `model` is that of its product
-    block: IntArray | None = None  # (S,) of a parity objective: parts that its proof goes through
+    block: IntArray | None = None  # (2, S) of a parity objective: parts that its proofs go through
 
     @property
     def explicit_model(self) -> FactoredMDP:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, Cumulative, Globally, Instantaneous, Spec, Until
+from rfmdp.objective import MAX, Cumulative, Globally, Instantaneous, Parity, Reach, Spec, Until
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.solution import Policy, Solution
@@ -72,7 +72,7 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
         For finite horizons: how many steps are gone.
     """
     model = solution.explicit_model
-    problem = pose(model, solution.spec)
+    problem = _one_step(model, solution.spec)
     rows = entries(model.row_ptr, states)
     nature = Exact().prepare(model, solution.spec.nature)
     after = values_after(solution, step + 1)
@@ -106,6 +106,13 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
         model, states, starts(counts), rows, lower, upper, chosen, value, starts(outcomes),
         nature.marginals(high, rows),
     )  # fmt: skip
+
+
+def _one_step(model: FactoredMDP, spec: Spec) -> Problem:
+    """Return what is paid in a step; of a parity objective nothing, and no state is an end."""
+    if isinstance(spec.objective, Parity):
+        spec = replace(spec, objective=Reach(np.zeros(model.states, dtype=np.bool_)))
+    return pose(model, spec)
 
 
 def _paid(problem: Problem, rows: IntArray, rest: FloatArray, side: float) -> FloatArray:

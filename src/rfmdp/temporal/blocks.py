@@ -42,7 +42,7 @@ class BlockBounds:
     upper: FloatArray
     choice: IntArray
     block: IntArray  # (S,) its number; -1 where the value was known before
-    proof: tuple[FloatArray, FloatArray]  # bounds as they were proven: of a won block, of losing it
+    proof: tuple[FloatArray, FloatArray]  # what proves `lower` and `upper`, see `_settle`
     below: bool = True  # whether the method proves lower bounds, and upper ones
     above: bool = True
     stopped: Status | None = None
@@ -55,6 +55,8 @@ def number_blocks(graph: Graph, won: BoolArray, open_: BoolArray) -> IntArray:
     ----------
     won : the same in all states of a component that one can stay in
     """
+    if not open_.any():
+        return np.full(len(open_), -1, dtype=np.int64)
     parts = components(graph, open_)
     kind = np.zeros(len(parts.trivial), dtype=np.int64)
     kind[parts.component[open_]] = won[open_]
@@ -66,7 +68,12 @@ def number_blocks(graph: Graph, won: BoolArray, open_: BoolArray) -> IntArray:
 
 
 def solve_blocks(
-    model: FactoredMDP, spec: Spec, block: IntArray, known: FloatArray, solve: SolveTotal
+    model: FactoredMDP,
+    spec: Spec,
+    block: IntArray,
+    known: FloatArray,
+    choice: IntArray,
+    solve: SolveTotal,
 ) -> BlockBounds:
     """Return bounds of a game in blocks.
 
@@ -76,10 +83,12 @@ def solve_blocks(
         As `number_blocks` makes them: those with odd numbers are won by staying.
     known : (S,)
         The values of states that are in no block.
+    choice : (S,)
+        The rows there.
     """
     settled = block < 0
     bounds = BlockBounds(
-        np.where(settled, known, 0.0), np.where(settled, known, 1.0), model.row_ptr[:-1].copy(),
+        np.where(settled, known, 0.0), np.where(settled, known, 1.0), choice.copy(),
         block, (np.where(settled, known, 0.0), np.where(settled, known, 1.0)),
     )  # fmt: skip
     for number in range(int(block.max(initial=-1)) + 1):
@@ -97,7 +106,10 @@ def _settle(
     bounds: BlockBounds,
     solve: SolveTotal,
 ) -> None:
-    """Settle one block, in place; of a won one `low` and `high` are bounds of losing it."""
+    """Settle one block, in place.
+
+    Of a won block `low` and `high` are bounds of losing it; lower bounds are proven by `high`.
+    """
     part, exits = _part(model, states)
     low, high = bounds.lower[exits], bounds.upper[exits]
     agent, nature = spec.agent, spec.nature
@@ -113,7 +125,7 @@ def _settle(
         low = np.clip(from_below.lower[: len(states)], 0.0, 1.0)
     if from_above.upper is not None:
         high = np.clip(from_above.upper[: len(states)], 0.0, 1.0)
-    bounds.proof[0][states], bounds.proof[1][states] = low, high
+    bounds.proof[0][states], bounds.proof[1][states] = (high, low) if won else (low, high)
     if won:
         low, high = one_minus(high, -1.0), one_minus(low, 1.0)
     bounds.below &= (from_above.upper if won else from_below.lower) is not None

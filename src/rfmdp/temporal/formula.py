@@ -28,6 +28,7 @@ if they are co-safe, satisfied if they are safe. That is the priority of the sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
@@ -135,9 +136,9 @@ class Progression:
     def _text(self, f: Tree) -> str:
         match f:
             case ("atom", k):
-                return self.atoms[k]
+                return self._atom(k)
             case ("not", k):
-                return f"!{self.atoms[k]}"
+                return f"!{self._atom(k)}"
             case ("X", g):
                 return f"X {self._operand(g)}"
             case ("&" | "|" as sign, g, h):
@@ -149,6 +150,10 @@ class Progression:
             case ("U" | "R" as operator, g, h, i, j):
                 return f"{self._operand(g)} {operator}{_times(i, j)} {self._operand(h)}"
         return str(f[0])
+
+    def _atom(self, k: int) -> str:
+        text = self.atoms[k]
+        return text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})"
 
     def _operand(self, f: Tree) -> str:
         text = self._text(f)

@@ -9,12 +9,13 @@ The automaton is asked for letters that occur only. What it answered is the `Tab
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.restrict import row_arrays
@@ -26,12 +27,15 @@ from rfmdp.objective import (
     PathFormula,
     Reach,
     ReachReward,
+    StateSet,
     Temporal,
     TemporalReward,
 )
 from rfmdp.outer.problem import where
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.temporal.formula import Kind, Letter, Progression
+from rfmdp.temporal.hoa import HoaAutomaton
+from rfmdp.temporal.spot import translate
 from rfmdp.types import BoolArray, IntArray
 
 MEMORY = "memory"  # name of the variable that holds the automaton's state
@@ -136,11 +140,15 @@ def make_product(
     Raises
     ------
     UnsupportedError
-        If the formula is neither co-safe nor safe, nor made of such, and has no automaton.
+        If the formula is neither co-safe nor safe, nor made of such, and there is no Spot.
     ResourceError
         If the product does not fit into memory.
     """
     formula = request.formula
+    supplied = request.automaton if isinstance(request, Temporal) else None
+    automaton = _automaton(request) if supplied is None else cast(Automaton, supplied)
+    if isinstance(automaton, HoaAutomaton):
+        formula = _read_atoms(automaton, formula, base)
     if len(formula.atoms) > MOST_ATOMS:
         raise UnsupportedError(
             f"A path formula must have at most {MOST_ATOMS} different state formulas, found "
@@ -149,7 +157,6 @@ def make_product(
     arrays = tuple(where(base, states) for states in formula.atoms)
     named = zip(formula.names, arrays, strict=True)
     formula = replace(formula, atoms=tuple(NamedStates(*pair) for pair in named))
-    automaton = _automaton(request)
     explorer = _Explorer(base, automaton, arrays)
     start = explorer.run(first | base.label("init"))
     states, memory = explorer.states, explorer.memory
@@ -157,17 +164,34 @@ def make_product(
 
 
 def _automaton(request: Temporal | TemporalReward) -> Automaton:
-    """Return the automaton that comes with a formula, or else that of its progression."""
-    if isinstance(request, Temporal) and request.automaton is not None:
-        return cast(Automaton, request.automaton)
+    """Return the automaton of a formula: that of its progression, or else Spot's."""
     formula = request.formula
     assert formula.tree is not None  # or else there is an automaton
     automaton = Progression(formula.tree, formula.names)
-    if automaton.kind is Kind.GENERAL:
-        raise UnsupportedError(
-            f"'{formula.text}' is neither co-safe nor safe, nor a combination of such formulas."
-        )
-    return automaton
+    if automaton.kind is not Kind.GENERAL or isinstance(request, TemporalReward):
+        return automaton
+    return translate(formula.tree, formula.text)
+
+
+def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP) -> PathFormula:
+    """Return the formula over the sets of states that an automaton reads, in its order.
+
+    Its propositions are p0, p1, ..., the state formulas of the property in their order, or labels.
+    """
+    atoms: list[StateSet] = []
+    for name in automaton.atoms:
+        number = int(name[1:]) if re.fullmatch(r"p\d+", name) else -1
+        if name in base.labels:
+            atoms.append(name)
+        elif 0 <= number < len(formula.atoms):
+            atoms.append(formula.atoms[number])
+        else:
+            known = [f"p{k}" for k in range(len(formula.atoms))] + sorted(base.labels)
+            raise ModelError(
+                f"The propositions of an automaton must be among {', '.join(known)} (p0, p1, ... "
+                f"are the state formulas of the property); found {name!r}."
+            )
+    return replace(formula, atoms=tuple(atoms))
 
 
 class _Explorer:

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec, Temporal, TemporalReward
 from rfmdp.outer.solution import Policy, Solution
+from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.product import Product, make_product
 from rfmdp.types import BoolArray
 
@@ -25,6 +27,24 @@ def solve_temporal(model: FactoredMDP, spec: Spec, interest: BoolArray, solve: S
     on_product = replace(spec, objective=product.objective(request))
     solution = solve(product, on_product, first_states(product, interest))
     return replace(solution, product=product)
+
+
+def with_automaton(spec: Spec, automaton: HoaAutomaton | None) -> Spec:
+    """Return a specification whose path formula means what an automaton says.
+
+    Raises
+    ------
+    ModelError
+        If there is an automaton, but no formula that needs one.
+    """
+    if automaton is None:
+        return spec
+    if not isinstance(spec.objective, Temporal):
+        raise ModelError(
+            f"An automaton must be that of a P over a path formula with operators inside each "
+            f"other, or joined by & and |; found {spec}."
+        )
+    return replace(spec, objective=replace(spec.objective, automaton=automaton))
 
 
 def first_states(product: Product, interest: BoolArray) -> BoolArray:

@@ -11,6 +11,7 @@ An automaton that somebody supplied for a formula is the claim itself; that is s
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -287,15 +288,19 @@ def _text(formula: Tree, names: list[str]) -> str:
     """Return a pushed formula in PRISM's notation."""
     operator, *parts = formula
     if operator == "atom":
-        return ("" if parts[1] else "!") + f"({names[parts[0]]})"
-    if operator in ("true", "false"):
-        return str(operator)
-    operands = [f"({_text(part, names)})" for part in parts if isinstance(part, tuple)]
-    if operator in "&|":
+        text = names[parts[0]]
+        text = text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})"
+        return text if parts[1] else f"!{text}"
+    operands = [_text(part, names) for part in parts if isinstance(part, tuple)]
+    plain = [part[0] in ("atom", "true", "false", "X") for part in parts if isinstance(part, tuple)]
+    operands = [x if atomic else f"({x})" for x, atomic in zip(operands, plain, strict=True)]
+    if operator in ("&", "|"):
         return f" {operator} ".join(operands)
-    times = ""
-    if operator in "UR":
-        first, last = parts[2:]
-        times = f"[{first},{last}]" if last is not None else f">={first}" if first else ""
-    *left, right = operands
-    return f"{''.join(f'{each} ' for each in left)}{operator}{times} {right}"
+    if operator not in ("U", "R"):
+        return " ".join([str(operator), *operands])
+    first, last = parts[2:]
+    times = f"[{first},{last}]" if last is not None else f">={first}" if first else ""
+    left, right = operands
+    if (operator, left) in (("U", "true"), ("R", "false")):
+        return f"{'F' if operator == 'U' else 'G'}{times} {right}"
+    return f"{left} {operator}{times} {right}"

@@ -296,40 +296,51 @@ class _Checker:
     def _blocks(self) -> None:
         """Prove a parity objective block by block, each with the bounds of those before it.
 
-        Staying in a block for ever is won if all its priorities are even, lost if all are odd. A
-        won block is proven as one minus losing it.
+        A block is won or lost by staying in it for ever. A won one is proven as one minus losing
+        it. A lower bound may call any block lost, and one won if its priorities are even; an upper
+        bound may call any block won, and one lost if its priorities are odd.
         """
-        claim, witness = self.claim, self.claim.witness
-        block, priority = claim.block, claim.path.priority if claim.path else None
-        assert block is not None
-        assert priority is not None  # a parity objective is that of a product
+        claim = self.claim
         need(len(self.policy) == 1, "policy: must be one rule")
-        need((block >= 0).all(), "block: every state must be in one")
-        rows = self.game.rows
-        for number in np.unique(block).tolist():
-            inside, won = block == number, number % 2 == 1
-            later = rows.touch(block > number)
-            need(not later[inside[rows.state]].any(), "block: a move leads to a later one")
-            need((priority[inside] % 2 == (0 if won else 1)).all(), "block: has other priorities")
-            self.turned = -1 if won else 1
-            self.game.agent, self.game.nature = (
-                self.turned * claim.agent,
-                self.turned * claim.nature,
-            )
-            self.stop = ~inside
-            for side, bound in claim.bounds.items():
-                way = self.turned * side
-                need(way in witness, "witness: must be there for every bound")
-                proof = witness[way]
-                self.pay = bound
-                follows = side * (bound - proof) >= 0.0
-                if won:  # what follows is worth a little less to the proof, for rounding
-                    exact = (bound == 0.0) | (bound == 1.0)
-                    self.pay = np.where(exact, 1.0 - bound, np.nextafter(1.0 - bound, way * np.inf))
-                    total, rest = two_sum(bound, proof)
-                    follows = side * ((total - 1.0) + rest) >= 0.0
-                self._inductive({way: np.where(inside, proof, self.pay)}, -1)
-                self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
+        assert claim.block is not None
+        assert claim.path is not None  # a parity objective is that of a product
+        need(len(claim.block) == 2, "block: must be one per side and state")
+        for side, bound in claim.bounds.items():
+            need(side in claim.witness, "witness: must be there for every bound")
+            block = claim.block[int(side > 0)]
+            rule = self.policy[-1] if claim.fixed or side == -claim.agent else None
+            for number in np.unique(block[block >= 0]).tolist():
+                self._block(side, bound, block, number, rule)
+            known = (block < 0) & (side * bound < (0.0 if side < 0 else 1.0))
+            self.verdict.states(~known, f"{_name(side)} bound where it is almost sure", known)
+
+    def _block(
+        self, side: int, bound: FloatArray, block: IntArray, number: int, rule: IntArray | None
+    ) -> None:
+        """Prove one side of one block."""
+        claim, rows, won = self.claim, self.game.rows, number % 2 == 1
+        assert claim.path is not None
+        inside, proof = block == number, claim.witness[side]
+        later = rows.touch(block > number) & self.game.asked(~inside, rule)
+        need(not later.any(), "block: a move leads to a later one")
+        if won == (side < 0):
+            pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
+            if not pure:
+                word = "won" if won else "lost"
+                self.verdict.unproven.append(f"that a play which stays in block {number} is {word}")
+                return
+        self.turned = -1 if won else 1
+        self.game.agent, self.game.nature = self.turned * claim.agent, self.turned * claim.nature
+        self.stop, self.pay = ~inside, bound
+        follows = side * (bound - proof) >= 0.0
+        if won:  # what follows is worth a little less to the proof, for rounding
+            exact = (bound == 0.0) | (bound == 1.0)
+            less = np.nextafter(1.0 - bound, -side * np.inf)
+            self.pay = np.where(exact, 1.0 - bound, less)
+            total, rest = two_sum(bound, proof)
+            follows = side * ((total - 1.0) + rest) >= 0.0
+        self._inductive({self.turned * side: np.where(inside, proof, self.pay)}, -1)
+        self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
         """Return a bound as the game has it; 1 - bound is rounded so that it claims no less."""

@@ -58,6 +58,9 @@ def solve(
         float, Option("Wanted width of the bounds, relative to the value.")
     ] = 1e-6,
     absolute: Annotated[bool, Option("The wanted width is absolute.")] = False,
+    automaton: Annotated[
+        str | None, Option("HOA file of a deterministic parity automaton for the path formula.")
+    ] = None,
     timeout: Annotated[
         float | None, Option("Seconds per property, building included; default: no limit.")
     ] = None,
@@ -127,6 +130,7 @@ def solve(
         limits,
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
         verbose,
+        automaton,
     )
     file = output if records else None
     with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:

@@ -180,6 +180,30 @@ class Graph:
         none = np.zeros_like(self.rows)
         return self._nested(target, nothing, positive, none, agent, nature, choice)
 
+    def attract(
+        self,
+        target: BoolArray,
+        states: BoolArray,
+        rows: BoolArray,
+        grow: BoolArray,
+        *,
+        agent: Direction,
+        nature: Direction,
+        choice: IntArray | None = None,
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return where `target` is reached with positive probability in an arena, and by what rows.
+
+        All moves take some `rows` (R,) and have their supports within `states` (S,); every row must
+        have such a move. Only states of `grow` join the target. Directions and `choice` as in
+        `positive`.
+        """
+        reached = self._states(target & states)
+        status = self._status(self.rows & rows, np.zeros_like(rows))
+        mode = kernels.TOGETHER if nature is MAX else kernels.CERTAIN
+        inside = states.copy() if nature is MAX else states & ~reached
+        self._attract(reached, grow & states & ~reached, status, agent, mode, inside, choice)
+        return reached, status == kernels.FIRED
+
     def zero_total(
         self,
         positive_rows: BoolArray,

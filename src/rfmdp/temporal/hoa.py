@@ -1,0 +1,227 @@
+"""Deterministic parity automata from texts in the HOA format (Hanoi Omega-Automata, version 1).
+
+Read are automata with one initial state, explicit labels and a parity acceptance (also Buchi,
+co-Buchi, all, none, Rabin 1 and Streett 1, which are parity conditions), on states or transitions.
+Priorities are brought to one form: the largest that comes for ever must be even. A state of the
+automaton here is a state of the text, and the priority with which it was entered.
+
+>>> text = '''HOA: v1  States: 1  Start: 0  AP: 1 "a"  acc-name: Buchi  Acceptance: 1 Inf(0)
+...            --BODY-- State: 0 [0] 0 {0} [!0] 0 --END--'''
+>>> automaton = HoaAutomaton(text)
+>>> [automaton.priority(automaton.step(0, (holds,))) for holds in (True, False)]
+[2, 1]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+
+from rfmdp.errors import FileError
+from rfmdp.temporal.formula import Kind, Letter
+
+TOKEN = re.compile(
+    r'"(?:[^"\\]|\\.)*"|--\w+--|@?[A-Za-z_][\w-]*:?|\d+|[\[\]{}()!&|]|/\*.*?\*/|\S', re.S
+)
+PARITIES = {  # other names of parity conditions -> (largest decides, even wins)
+    "Buchi": (True, True), "co-Buchi": (True, False), "all": (True, False), "none": (True, True),
+    "Streett": (True, False), "Rabin": (False, False),
+}  # fmt: skip
+
+Guard = Callable[[Letter], bool]
+Edge = tuple[Guard, int, int]  # label, target, priority
+
+
+class HoaAutomaton:
+    """An automaton of a text; its states get their numbers as they are met, 0 is the first."""
+
+    kind = Kind.GENERAL
+
+    def __init__(self, text: str, place: str = "automaton") -> None:
+        try:
+            self._read([t for t in TOKEN.findall(text) if not t.startswith("/*")])
+        except (ValueError, IndexError, KeyError) as error:
+            raise FileError(
+                f"{place}: must be a deterministic, complete parity automaton in the HOA format "
+                f"({error}); Spot writes one with ltl2tgba -P -D -C."
+            ) from None
+        self._place = place
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._pairs: list[tuple[int, int]] = []
+        self._number(self._start, self._uncoloured)
+
+    @property
+    def states(self) -> int:
+        """The number of states that were met so far."""
+        return len(self._pairs)
+
+    def step(self, state: int, letter: Letter) -> int:
+        """Return the state after a letter, one value per name of `atoms`."""
+        edges = [edge for edge in self._edges[self._pairs[state][0]] if edge[0](letter)]
+        if len({edge[1:] for edge in edges}) != 1:
+            held = " ".join(n for n, x in zip(self.atoms, letter, strict=True) if x) or "nothing"
+            raise FileError(
+                f"{self._place}: must have one transition per state and letter, found {len(edges)} "
+                f"in state {self._pairs[state][0]} where {held} holds."
+            )
+        return self._number(*edges[0][1:])
+
+    def priority(self, state: int) -> int:
+        """Return the priority of a state."""
+        return self._pairs[state][1]
+
+    def decided(self, state: int) -> bool:
+        """Return whether its only transition, for all letters, leads back."""
+        pair = self._pairs[state]
+        return [edge[1:] for edge in self._edges[pair[0]]] == [pair] and pair[0] in self._certain
+
+    def name(self, state: int) -> str:
+        """Return the number of the state in the text, and its priority."""
+        return "state {} with priority {}".format(*self._pairs[state])
+
+    def _number(self, source: int, priority: int) -> int:
+        pair = source, priority
+        number = self._numbers.setdefault(pair, len(self._pairs))
+        if number == len(self._pairs):
+            self._pairs.append(pair)
+        return number
+
+    def _read(self, tokens: list[str]) -> None:
+        body = tokens.index("--BODY--")
+        head = tokens[:body]
+        if head[:2] != ["HOA:", "v1"] or head.count("Start:") != 1:
+            raise ValueError("it must begin with HOA: v1 and have one Start:")
+        self._start = int(head[head.index("Start:") + 1])
+        names = head[head.index("AP:") + 1 :] if "AP:" in head else ["0"]
+        self.atoms = tuple(name.strip('"') for name in names[1 : int(names[0]) + 1])
+        self._read_acceptance(head)
+        self._edges: dict[int, list[Edge]] = {}
+        self._certain = set[int]()  # states with a transition for all letters
+        self._read_body(tokens[body + 1 : tokens.index("--END--")])
+
+    def _read_acceptance(self, head: list[str]) -> None:
+        words = head[head.index("acc-name:") + 1 :]
+        sets = int(head[head.index("Acceptance:") + 1])
+        if words[0] == "parity":
+            self._largest, self._even = words[1] == "max", words[2] == "even"
+        elif words[0] in PARITIES and (words[0] not in ("Rabin", "Streett") or words[1] == "1"):
+            self._largest, self._even = PARITIES[words[0]]
+        else:
+            raise ValueError(f"acc-name: must be a parity condition, found {words[0]}")
+        self._sets = sets
+        self._uncoloured = self._normal([])
+
+    def _normal(self, colours: Sequence[int]) -> int:
+        """Return colours of one place as a priority of which the largest decides, and is even."""
+        if any(colour >= self._sets for colour in colours):
+            raise ValueError("a colour is out of range")
+        if self._largest:
+            priority = 2 + max(colours, default=-1)
+        else:
+            last = 2 * (self._sets // 2 + 1)
+            priority = last + 2 - min(colours, default=self._sets)
+        return priority if self._even else priority + 1
+
+    def _read_body(self, tokens: list[str]) -> None:
+        place, source, of_state = 0, -1, [0][:0]
+        pending: list[tuple[Guard, int, list[int]]] = []
+
+        def colours() -> list[int]:
+            nonlocal place
+            if place >= len(tokens) or tokens[place] != "{":
+                return []
+            end = tokens.index("}", place)
+            numbers = [int(token) for token in tokens[place + 1 : end]]
+            place = end + 1
+            return numbers
+
+        def finish() -> None:
+            self._edges[source] = [
+                (guard, target, self._normal([*of_state, *own])) for guard, target, own in pending
+            ]
+
+        while place < len(tokens):
+            if tokens[place] == "State:":
+                if source >= 0:
+                    finish()
+                if tokens[place + 1] == "[":
+                    raise ValueError("labels must stand at transitions")
+                source = int(tokens[place + 1])
+                place += 2
+                if place < len(tokens) and tokens[place].startswith('"'):
+                    place += 1
+                of_state, pending = colours(), []
+            elif tokens[place] == "[":
+                end = tokens.index("]", place)
+                if tokens[place + 1 : end] == ["t"]:
+                    self._certain.add(source)
+                guard = _guard(tokens[place + 1 : end], len(self.atoms))
+                target = int(tokens[end + 1])
+                place = end + 2
+                pending.append((guard, target, colours()))
+            else:
+                raise ValueError(f"expected State: or a label, found {tokens[place]}")
+        if source >= 0:
+            finish()
+        targets = {edge[1] for edges in self._edges.values() for edge in edges}
+        missing = sorted({self._start, *targets} - set(self._edges))
+        if missing:
+            raise ValueError(f"there is no state {missing[0]}")
+
+
+def _guard(tokens: list[str], atoms: int) -> Guard:
+    """Return a label as a function of a letter."""
+    rest = list(tokens)
+
+    def either() -> Guard:
+        parts = [both()]
+        while rest and rest[0] == "|":
+            rest.pop(0)
+            parts.append(both())
+        return parts[0] if len(parts) == 1 else lambda letter: any(p(letter) for p in parts)
+
+    def both() -> Guard:
+        parts = [one()]
+        while rest and rest[0] == "&":
+            rest.pop(0)
+            parts.append(one())
+        return parts[0] if len(parts) == 1 else lambda letter: all(p(letter) for p in parts)
+
+    def one() -> Guard:
+        token = rest.pop(0)
+        if token == "!":
+            inner = one()
+            return lambda letter: not inner(letter)
+        if token == "(":
+            inner = either()
+            if rest.pop(0) != ")":
+                raise ValueError("a label must close its parentheses")
+            return inner
+        if token in ("t", "f"):
+            return lambda letter: token == "t"
+        number = int(token)
+        if number >= atoms:
+            raise ValueError(f"a label must name one of {atoms} propositions, found {number}")
+        return lambda letter: letter[number]
+
+    guard = either()
+    if rest:
+        raise ValueError(f"a label must end before {rest[0]}")
+    return guard
+
+
+def read_automaton(path: str | PathLike[str]) -> HoaAutomaton:
+    """Return the automaton of a file in the HOA format.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, or holds no deterministic parity automaton.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: cannot be read ({error}).") from None
+    return HoaAutomaton(text, str(path))

@@ -1,0 +1,105 @@
+"""Where a parity objective holds almost surely, decided exactly by which successors are possible.
+
+A turn of the game: the agent takes a row, nature a product of members, chance a successor. The
+recursion of Zielonka, for plays with chance: an arena is a set of states and rows in which every
+move that is left stays inside. Two questions to a row are enough, see `Graph`: can nature stay
+inside a set, and can she stay inside and touch another one. With the largest priority p of an arena
+
+- even: those who want it come to p with positive probability from the states `near` it. In the
+  rest the others keep them away; what these win there, and all from where they come to that with
+  positive probability, is lost. If nothing is, the arena is won: a play comes to p for ever, or
+  stays in a rest where it is won.
+- odd: where the others cannot come to p, what is won is won in the arena. If that is nothing, then
+  nothing is won: the others come to p for ever, or win otherwise. Else it takes the place of p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.objective import MAX, MIN, Direction
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.types import BoolArray, Int32Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arena:
+    """States (S,) and rows (R,) of a game in which moves stay."""
+
+    states: BoolArray
+    rows: BoolArray
+
+    def without(self, states: BoolArray, rows: BoolArray, owner: Int32Array) -> Arena:
+        """Return the arena without what was attracted."""
+        left = self.states & ~states
+        return Arena(left, self.rows & ~rows & left[owner])
+
+
+class Regions:
+    """The game of a graph and priorities (S,), from the side of those with a direction.
+
+    `choice` (S,) becomes the agent's rows where it wins, if it is one of those.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        priority: IntArray,
+        agent: Direction,
+        nature: Direction,
+        side: Direction,
+    ) -> None:
+        self.graph = graph
+        self.priority = priority if side is MAX else priority + 1
+        self.agent = MAX if agent is side else MIN
+        self.nature = MAX if nature is side else MIN
+        self.owner = graph.edges.row_state
+        self.choice: IntArray = graph.model.row_ptr[:-1].copy()
+
+    def almost_sure(self, arena: Arena | None = None) -> BoolArray:
+        """Return where the side wins with probability one, (S,)."""
+        if arena is None:
+            arena = Arena(np.ones(len(self.priority), dtype=np.bool_), self.graph.rows.copy())
+        nothing = np.zeros(len(self.priority), dtype=np.bool_)
+        if not arena.states.any():
+            return nothing
+        largest = int(self.priority[arena.states].max())
+        top = arena.states & (self.priority == largest)
+        if largest % 2 == 0:
+            self._take_first_rows(arena, top)
+            return self._around(arena, top, nothing)
+        near = self._attract(arena, top, nothing, helping=False)
+        won = self.almost_sure(arena.without(*near, self.owner))
+        return self._around(arena, won, won) if won.any() else won
+
+    def _around(self, arena: Arena, target: BoolArray, ends: BoolArray) -> BoolArray:
+        """Return where the side wins, if coming to the target for ever, or to an end once, does."""
+        while (target & arena.states).any():
+            near, rows = self._attract(arena, target, ends, helping=True)
+            rest = arena.without(near, rows, self.owner)
+            lost = rest.states & ~self.almost_sure(rest)
+            if not lost.any():
+                return arena.states
+            arena = arena.without(*self._attract(arena, lost, ends, helping=False), self.owner)
+            self._take_first_rows(arena, target & ~ends)
+        return self.almost_sure(arena)
+
+    def _attract(
+        self, arena: Arena, target: BoolArray, ends: BoolArray, *, helping: bool
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return from where the side, or the others, come to a target, and the rows that do."""
+        agent, nature = (self.agent, self.nature) if helping else (
+            self.agent.opposite, self.nature.opposite
+        )  # fmt: skip
+        choice = self.choice if helping and self.agent is MAX else None
+        return self.graph.attract(
+            target, arena.states, arena.rows, ~ends, agent=agent, nature=nature, choice=choice
+        )
+
+    def _take_first_rows(self, arena: Arena, states: BoolArray) -> None:
+        """Let the agent take a row of the arena in some states."""
+        if self.agent is MAX:
+            rows = np.flatnonzero(arena.rows & states[self.owner])[::-1]
+            self.choice[self.owner[rows]] = rows

@@ -1,0 +1,202 @@
+"""Parity objectives and LTL in general: regions, bounds, automata from texts and from Spot."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from oracles.storm import storm_value
+from outer.games import random_model
+from rfmdp.answers.answer import check
+from rfmdp.errors import FileError, ModelError
+from rfmdp.language.load import parse_prism
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MAX, MIN, Parity, Spec
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.solution import Status
+from rfmdp.sets.families import Interval, Singleton
+from rfmdp.solving import solve
+from rfmdp.temporal.hoa import HoaAutomaton
+from rfmdp.temporal.regions import Regions
+from rfmdp.temporal.spot import translate
+
+from .brute import parity_values
+from .test_solve import DIRECTIONS, ERROR
+from .words import holds, trees, verdict, words
+
+ALWAYS_AGAIN = """HOA: v1 States: 2 Start: 0 AP: 1 "a" acc-name: Buchi Acceptance: 1 Inf(0)
+--BODY-- State: 0 {0} [0] 0 [!0] 1 State: 1 [0] 0 [!0] 1 --END--"""
+COIN, ANY = Singleton([0.5, 0.5]), Interval([0.0, 0.0], [1.0, 1.0])
+# states: s0, s1, coin, win, lose; nature's choice is a set that holds all distributions
+T1 = [[([1], [0, 2])], [([], [1])], [([0], [3, 4])], [([], [3])], [([], [4])]]
+T2 = [[([], [0]), ([], [2])], [([], [1])], [([0], [3, 4])], [([], [3])], [([], [4])]]
+T3 = [[([1], [0, 1])], [([], [1]), ([], [2])], [([0], [3, 4])], [([], [3])], [([], [4])]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "seen"), [(T1, [0, 3]), (T2, [3]), (T3, [0, 3])], ids=["T1", "T2", "T3"]
+)
+def test_lingering_is_no_trap(rows, seen):
+    """Players may linger, or leave for a coin: the value is 1/2, from both sides, and exactly.
+
+    Coming to what is won almost surely gives 0, 1/2, 0; one minus coming to what is lost almost
+    surely gives 1/2, 1, 1.
+    """
+    model = FactoredMDP.from_rows(rows, [COIN, ANY], labels={"a": [s in seen for s in range(5)]})
+    answer = check(model, 'Pmaxmin=? [ G F "a" ]', automaton=HoaAutomaton(ALWAYS_AGAIN))
+    assert answer.certified
+    assert answer.lower <= 0.5 <= answer.upper
+    assert answer.upper - answer.lower <= 1e-6
+
+
+def games(seed, most=4):
+    model = random_model(seed, most)
+    return model, np.random.default_rng(seed).integers(0, 5, model.states)
+
+
+def compare_with_pairs(seed, players):
+    """Compare regions and bounds with all pairs of strategies; return whether it is certified."""
+    model, priority = games(seed)
+    value = parity_values(model, priority, *players)
+    if value is None:
+        return None
+    for side, extreme in ((MAX, 1.0), (MIN, 0.0)):
+        sure = Regions(Graph(model), priority, *players, side).almost_sure()
+        assert np.array_equal(sure, np.abs(value - extreme) <= ERROR)
+    everywhere = np.ones(model.states, dtype=bool)
+    solution = solve(model, Spec(Parity(priority, "parity"), *players), states=everywhere)
+    assert (solution.lower - ERROR <= value).all()
+    assert (value <= solution.upper + ERROR).all()
+    return solution.status is Status.CERTIFIED
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.sampled_from(DIRECTIONS))
+def test_bounds_enclose_the_value_of_all_pairs(seed, players):
+    """Regions are exact, and bounds hold; with one player, or two of one mind, they are close."""
+    certified = compare_with_pairs(seed, players)
+    assert certified is None or certified or players[0] is not players[1]
+
+
+@pytest.mark.slow
+def test_bounds_enclose_the_value_of_ten_thousand_games():
+    """As above, over many games; nearly all are certified (99 % of those with two opponents)."""
+    results = [compare_with_pairs(seed, DIRECTIONS[seed % 4]) for seed in range(10_000)]
+    assert sum(r is False for r in results) <= 0.01 * sum(r is not None for r in results)
+
+
+@settings(max_examples=15, deadline=None)
+@given(trees(6), st.lists(words(), min_size=5, max_size=5))
+def test_spot_accepts_what_the_formula_means(tree, lassos):
+    """The automaton of Spot, by its text, and the definition agree on words that repeat."""
+    pytest.importorskip("spot")
+    automaton = translate(tree, "formula")
+    places = [int(name[1:]) for name in automaton.atoms]
+    for word, loop in lassos:
+        read = [tuple(letter[k] for k in places) for letter in word]
+        assert verdict(automaton, read, loop) == holds(tree, word, loop)[0]
+
+
+LASSO = """
+mdp
+module m
+  s : [0..4];
+  [stay] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+  [go] s=0 -> 0.3 : (s'=3) + 0.7 : (s'=0);
+  [] s=1 -> 0.9 : (s'=0) + 0.1 : (s'=4);
+  [a] s=2 -> (s'=2);
+  [b] s=2 -> 0.6 : (s'=0) + 0.4 : (s'=4);
+  [] s=3 -> 0.5 : (s'=3) + 0.5 : (s'=2);
+  [] s=4 -> true;
+endmodule
+label "a" = s=1|s=2;
+label "b" = s=3|s=0;
+label "end" = s=4;
+"""
+FORMULAS = [
+    '(G F "a") & (G F "b")',
+    '(F G "a") | (G F "b")',
+    'F (G (!"end"))',
+    'G (!"b" | (F "a"))',
+    '(F (G !"b")) | (F "end")',
+    '!"end" U (G "a")',
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("direction", ["max", "min"])
+def test_nominal_values_are_those_of_storm(formula, direction):
+    """On known probabilities the values are Storm's, by its own LTL checker."""
+    pytest.importorskip("spot")
+    model = parse_prism(LASSO)
+    found = check(model, f"P{direction}=? [ {formula} ]")
+    try:
+        expected = storm_value(model, f"P{direction}=? [ {formula} ]")[model.initial[0]]
+    except RuntimeError as error:  # built without Spot
+        pytest.skip(str(error))
+    assert found.certified
+    assert found.lower - 1e-9 <= expected <= found.upper + 1e-9
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_an_opposing_nature_is_between_the_extremes(formula):
+    """With sets around the same probabilities, maxmin is at most the nominal max."""
+    pytest.importorskip("spot")
+    model = parse_prism(LASSO)
+    robust = model.with_radius(0.1)
+    found = check(robust, f"Pmaxmin=? [ {formula} ]")
+    assert found.lower <= check(model, f"Pmax=? [ {formula} ]").upper
+    assert check(robust, f"Pminmin=? [ {formula} ]").lower <= found.upper
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("[!0] 1 State: 1", "State: 1"), "one transition"),
+        (("Buchi", "generalized-Buchi"), "parity"),
+        (("HOA: v1", "HOA: v2"), "HOA: v1"),
+        (("[0] 0 [!0] 1 --END--", "[0] 7 [!0] 1 --END--"), "no state 7"),
+        (('"a"', '"c"'), "propositions"),
+    ],
+)
+def test_wrong_automata_are_refused(change, reason):
+    """A text that is no deterministic parity automaton over known names is refused in one line."""
+    model = FactoredMDP.from_rows(T1, [COIN, ANY], labels={"a": [True] + [False] * 4})
+    with pytest.raises((FileError, ModelError), match=reason):
+        check(
+            model, 'Pmaxmin=? [ G F "a" ]',
+            automaton=HoaAutomaton(ALWAYS_AGAIN.replace(*change)),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "colours", "accepted"),
+    [
+        ("parity max even 3", 3, [0, 1], False),
+        ("parity max even 3", 3, [1, 2], True),
+        ("parity min even 3", 3, [1, 2], False),
+        ("parity min even 3", 3, [0, 1], True),
+        ("parity min odd 3", 3, [1, 2], True),
+        ("parity max odd 3", 3, [1, 2], False),
+        ("parity min even 2", 2, [], True),
+        ("parity max even 2", 2, [], False),
+        ("Buchi", 1, [0], True),
+        ("co-Buchi", 1, [0], False),
+        ("co-Buchi", 1, [], True),
+        ("all", 0, [], True),
+        ("none", 0, [], False),
+        ("Rabin 1", 2, [1], True),
+        ("Rabin 1", 2, [0, 1], False),
+        ("Streett 1", 2, [0, 1], True),
+        ("Streett 1", 2, [0], False),
+    ],
+)
+def test_acceptance_of_hoa(name, count, colours, accepted):
+    """Colours that come for ever are accepted as the definition of each condition says."""
+    cycle = max(len(colours), 1)
+    lines = [
+        f"State: {k} [t] {(k + 1) % cycle} {{{colours[k] if colours else ''}}}"
+        for k in range(cycle)
+    ]
+    text = f"HOA: v1 Start: 0 AP: 0 acc-name: {name} Acceptance: {count} t --BODY--"
+    automaton = HoaAutomaton(f"{text} {' '.join(lines)} --END--")
+    assert verdict(automaton, [()], 0) == accepted
