@@ -25,7 +25,7 @@ from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction, NamedStates, PathFormula, Temporal, TemporalReward
 from rfmdp.outer.problem import where
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.hoa import HoaAutomaton
@@ -292,7 +292,7 @@ def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> St
 
 def _closed(number: Quantity, evaluator: PropertyEvaluator) -> bool:
     """Return whether bounds are as close as wanted, or as close as floats let them be."""
-    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in evaluator.solutions]
+    sizes = [max(largest(s.value), 1.0) for s in evaluator.solutions]
     lower, upper = (np.asarray(x, dtype=np.float64) for x in (number.lower, number.upper))
     everywhere = np.ones(len(lower), dtype=np.bool_)
     return evaluator.limits.closed(lower, upper, everywhere, max(sizes, default=1.0))

@@ -89,9 +89,8 @@ def _quantity(solution: Solution) -> Quantity:
 
     Nobody has a choice in a chain: there the value is between the bounds, once they are close.
     """
-    nothing = np.full_like(solution.value, np.inf)
-    lower = -nothing if solution.lower is None else solution.lower
-    upper = nothing if solution.upper is None else solution.upper
+    lower = np.full_like(solution.value, -np.inf) if solution.lower is None else solution.lower
+    upper = np.full_like(solution.value, np.inf) if solution.upper is None else solution.upper
     kind = model_type(solution.model)
     if kind is ModelType.DTMC and solution.status is Status.CERTIFIED:
         return Quantity(Type.DOUBLE, lower, solution.value, upper)

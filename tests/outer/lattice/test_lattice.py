@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import rfmdp as rf
+from rfmdp.threads import set_threads, threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*no enabled command:rfmdp.errors.PrismWarning")
 
@@ -210,6 +211,21 @@ def test_networks_whose_transitions_are_many(machines, value):
     assert solution.at(**{f"m{i}": 1 for i in range(machines)}) == bounds
     all_down = model.find(**{f"m{i}": 0 for i in range(machines)})
     assert model.choice_name(solution.policy.row(all_down)).startswith("repair")
+
+
+def test_results_do_not_depend_on_threads():
+    """Threads share the states out, and nothing else."""
+    model = rf.parse_lattice(network(14)).with_radius(0.1)
+    before, results = threads(), []
+    try:
+        for count in (1, 2, 3):
+            set_threads(count)
+            results.append(rf.solve(model, 'R{"running"}minmax=? [ C<=2 ]'))
+    finally:
+        set_threads(before)
+    for other in results[1:]:
+        assert np.array_equal(other.lower, results[0].lower)
+        assert np.array_equal(other.policy.rows, results[0].policy.rows)
 
 
 def test_other_sets_are_refused():

@@ -76,13 +76,15 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
         elif spec.objective.span[1] is None:
             run = _discounted
         value, errors, rules, stopped = run(model, horizon, sweep, Clock(limits), stats, interest)
+    probability, flipped = horizon.probability, horizon.flipped
+    del sweep, horizon  # their arrays are as large as those that follow
     lower, upper = value - errors.above, value + errors.below
-    if horizon.probability:
+    if probability:
         np.clip(lower, 0.0, 1.0, out=lower)
         np.clip(upper, 0.0, 1.0, out=upper)
-    if horizon.flipped:
+    if flipped:
         lower, upper, value = one_minus(upper, -1.0), one_minus(lower, 1.0), 1.0 - value
-    close = limits.excess(lower, upper, interest, float(horizon.probability)) <= 1.0
+    close = limits.excess(lower, upper, interest, float(probability)) <= 1.0
     status = Status.CERTIFIED if close else stopped or Status.GAP_OPEN
     precision = limits.reached(lower, upper, interest) if close else limits.precision
     return Solution(

@@ -7,7 +7,7 @@ that the value exceeds it by at most. Rows with a loss that matters are written 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from rfmdp.kernels.contraction import MIXED, ROWS, TOLERANCE, UNDER, WORST, step
 from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.lattice.rows import written_out
-from rfmdp.outer.lattice.trie import TrieMaker, merged_moves
+from rfmdp.outer.lattice.trie import TrieMaker, merged_moves, parted
 from rfmdp.rounding import TERM, TINY, UNIT
+from rfmdp.threads import side_by_side, threads
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 MOST_MIXED = 1 << 20  # rows of a step that are solved one by one; beyond them the loss is an error
+PARALLEL = 1 << 14  # states that are worth threads
 AT_ONCE = 1 << 22  # successors of rows that are written out at a time
 
 
@@ -85,6 +87,17 @@ class Payments:
         return 8.0 * UNIT * float(np.max(np.abs(self.pays), initial=0.0))
 
 
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """What one thread works with: the states of some branches of the first factor."""
+
+    trie: tuple[AnyArray, ...]
+    work: FloatArray
+    stack: tuple[AnyArray, ...]
+    totals: FloatArray = field(default_factory=lambda: np.zeros(5))
+    mixed: tuple[AnyArray, ...] = ()
+
+
 class Sweep:
     """The Bellman operator of a lattice: all states at once."""
 
@@ -96,16 +109,23 @@ class Sweep:
         self.payments, self.discount = payments, discount
         moves, number = merged_moves(model)
         maker = TrieMaker(model, number)
-        self._trie, self._moves = tuple(maker.trie()), tuple(moves)
+        trie, self._moves = maker.trie(), tuple(moves)
         self._program = tuple(maker.program())
         depths = maker.bottom + 1
         widest = max(2, int(np.max(np.diff(moves.target_ptr), initial=0)))
-        self._stack = (
-            np.zeros((6, depths), np.int64), np.zeros((2, depths)), np.zeros(depths, np.int64),
-            np.empty((3, widest)), np.empty(widest, np.int64),
-            np.empty(maker.room), np.empty(maker.slots + 1),
-        )  # fmt: skip
-        self._work = np.empty(int(self._trie[1][-1] + self._trie[0][-1]))
+        slots = threads() if model.states >= PARALLEL else 1
+        self._slots = [
+            _Slot(
+                tuple(part),
+                np.empty(int(trie.begins[-1] + trie.inner[-1])),
+                (
+                    np.zeros((6, depths), np.int64), np.zeros((2, depths)),
+                    np.zeros(depths, np.int64), np.empty((3, widest)), np.empty(widest, np.int64),
+                    np.empty(maker.room), np.empty(maker.slots + 1),
+                ),
+            )
+            for part in parted(trie, slots)
+        ]  # fmt: skip
         self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
         self.rows = 0  # of the last step
         self.mixed = 0  # of these, rows that were written out
@@ -114,26 +134,34 @@ class Sweep:
         """Return values before a step, the actions that are best, and the errors of this step."""
         agent, nature = self.agent.sign, -self.nature.sign
         states = self.model.states
-        np.multiply(value, nature, out=self._work[:states])
         span = float(value.max() - value.min())
         size = float(np.max(np.abs(value)))
         out = np.full(states, -agent * np.inf)
         choice = np.zeros(states, dtype=np.uint8)
-        totals = np.zeros(5)
-        totals[TOLERANCE] = TERM * self._terms * span
+        tolerance = TERM * self._terms * span
         room = min(MOST_MIXED, 64 * states)
-        mixed = (
-            np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
-        )  # fmt: skip
-        step_back(
-            self._trie, self._program, self._moves,
-            (self.model.marginals.lower, self.model.marginals.upper),
-            (self.payments.actions, self.payments.pays), (agent, nature, self.discount),
-            self._work, out, choice, mixed, totals, self._stack,
-        )  # fmt: skip
-        self.rows, self.mixed = int(totals[ROWS]), int(totals[MIXED])
-        loss = totals[UNDER] if self.mixed <= room else totals[WORST]
-        loss = self.discount * float(loss)
+
+        def work(k: int) -> None:
+            slot = self._slots[k]
+            np.multiply(value, nature, out=slot.work[:states])
+            slot.totals[:] = 0.0
+            slot.totals[TOLERANCE] = tolerance
+            slot.mixed = (
+                np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
+            )  # fmt: skip
+            step_back(
+                slot.trie, self._program, self._moves,
+                (self.model.marginals.lower, self.model.marginals.upper),
+                (self.payments.actions, self.payments.pays), (agent, nature, self.discount),
+                slot.work, out, choice, slot.mixed, slot.totals, slot.stack,
+            )  # fmt: skip
+
+        side_by_side(len(self._slots), work)
+        totals = np.array([slot.totals for slot in self._slots])
+        counts = totals[:, MIXED].astype(np.int64)
+        self.rows, self.mixed = int(totals[:, ROWS].sum()), int(counts.sum())
+        losses = np.where(counts <= room, totals[:, UNDER], totals[:, WORST])
+        loss = self.discount * float(losses.max())
         depths = len(self.model.factors)
         rounding = TERM * self._terms * span + 2.0 * UNIT * (depths + 4) * size
         rounding = self.discount * rounding + self.payments.error + TINY * self._terms
@@ -144,9 +172,12 @@ class Sweep:
         if stuck is not None:  # they stay where they are
             out[stuck] = self.payments.idle + self.discount * value[stuck]
         if self.mixed:
-            width = self._repair(
-                value, out, choice, [part[: min(self.mixed, room)] for part in mixed]
-            )
+            listed = [
+                [part[: min(count, room)] for part in slot.mixed]
+                for slot, count in zip(self._slots, counts.tolist(), strict=True)
+            ]
+            mixed = [np.concatenate(parts) for parts in zip(*listed, strict=True)]
+            width = self._repair(value, out, choice, mixed)
             errors = Errors(errors.above + width, errors.below + width)
         return out, choice, errors
 

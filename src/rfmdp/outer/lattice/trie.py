@@ -73,6 +73,20 @@ def merged_moves(model: LatticeMDP) -> tuple[MergedMoves, IntArray]:
     return MergedMoves(kind, starts(sizes), joined, marginals.outcome_ptr[chosen]), number
 
 
+def parted(trie: Trie, parts: int) -> list[Trie]:
+    """Return tries that share the branches of the first depth out, so their states differ."""
+    if not len(trie.code_first):  # no depth is walked
+        return [trie]
+    first = slice(trie.entry_ptr[0], trie.entry_ptr[1])
+    branch = trie.entry_branch[first]
+    tries = []
+    for k in range(min(parts, int(branch.max()) + 1)):
+        actions = trie.entry_actions.copy()
+        actions[first] = np.where(branch % parts == k, actions[first], 0)
+        tries.append(trie._replace(entry_actions=actions))
+    return tries
+
+
 @dataclass(frozen=True, slots=True)
 class _Depth:
     """What a depth decides: variables decided before that it reads (its code), and fresh ones."""
