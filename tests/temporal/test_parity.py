@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from oracles.storm import storm_value
 from outer.games import random_model
@@ -13,11 +13,17 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.solution import Status
+from rfmdp.record import to_record
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.regions import Regions
 from rfmdp.temporal.spot import translate
+from rfmdp.verification.fields import Fields
+from rfmdp.verification.game import Game
+from rfmdp.verification.reading import read_model
+from rfmdp.verification.solution import verdict_of, verify
+from rfmdp.verification.winning import Winning
 
 from .brute import parity_values
 from .test_solve import DIRECTIONS, ERROR
@@ -146,6 +152,46 @@ def test_an_opposing_nature_is_between_the_extremes(formula):
     found = check(robust, f"Pmaxmin=? [ {formula} ]")
     assert found.lower <= check(model, f"Pmax=? [ {formula} ]").upper
     assert check(robust, f"Pminmin=? [ {formula} ]").lower <= found.upper
+
+
+@pytest.mark.parametrize("players", ["maxmin", "minmax", "maxmax", "minmin"])
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_results_of_automata_are_proven_again(formula, players):
+    """The checker proves regions and blocks by itself; it says that the automaton is the claim."""
+    pytest.importorskip("spot")
+    model = parse_prism(LASSO).with_radius(0.1)
+    verdict = verify(solve(model, f"P{players}=? [ {formula} ]"))
+    assert verdict.valid, str(verdict)
+    assert any(word == "automaton" and "claim" in text for word, text in verdict.claims)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.sampled_from(DIRECTIONS))
+def test_the_checker_proves_what_holds_almost_surely(seed, players):
+    """The checker's own regions are those of all pairs of strategies."""
+    model, priority = games(seed)
+    value = parity_values(model, priority, *players)
+    assume(value is not None)
+    _, header, arrays = to_record(model)
+    pulls = [1 if pull is MAX else -1 for pull in players]
+    game = Game(read_model(header, Fields(arrays)), *pulls, None)
+    for side, extreme in ((1, 1.0), (-1, 0.0)):
+        winning = Winning(game, priority, side, None)
+        assert np.array_equal(winning.everywhere(), np.abs(value - extreme) <= ERROR)
+        assert not winning.doubt
+
+
+def test_a_forged_region_is_found():
+    """A state that is called won almost surely, and is not, is not proven."""
+    model = FactoredMDP.from_rows(T1, [COIN, ANY], labels={"a": [True, False, False, True, False]})
+    solution = solve(model, 'Pmaxmin=? [ G F "a" ]', automaton=HoaAutomaton(ALWAYS_AGAIN))
+    assert verify(solution).valid
+    kind, header, arrays = to_record(solution)
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    for name in ("lower", "upper", "value", "witness.lower", "witness.upper"):
+        arrays[name][:] = 1.0
+    arrays["block"][:] = -1
+    assert verdict_of(kind, header, arrays).failed
 
 
 @pytest.mark.parametrize(

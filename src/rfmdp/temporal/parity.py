@@ -7,10 +7,10 @@ such a game is one of `blocks`. In a *mixed* component it depends on the players
 - lower bounds count staying there as lost: coming to what is won almost surely is what counts;
 - upper bounds count it as won: only what is lost almost surely is lost.
 
-If only those who maximise have a choice, the first is exact; if only those who minimise, the
-second. With two opponents the two may stay apart: then policies are tried. A policy leaves one
-player, so its value is exact, and it is a proven bound of the game's value on the side of the
-guarantee.
+If one player alone has a choice, or both pull the same way, no component is mixed: what they can
+win there is won almost surely. With two opponents the two bounds may stay apart: then policies are
+tried. A policy leaves one player, so its value is exact, and it is a proven bound of the game's
+value on the side of the guarantee.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from functools import partial
 
 import numpy as np
 
+from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
-from rfmdp.objective import MAX, MIN, Direction, Parity, Spec
+from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.ragged import segment_any
+from rfmdp.sets.marginals import Kind as SetKind
+from rfmdp.sets.supports import DoubtfulSupport
 from rfmdp.temporal.blocks import BlockBounds, number_blocks, solve_blocks
 from rfmdp.temporal.regions import Arena, Regions
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -37,7 +41,7 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 SHARPEST = 1e-13  # precision asked of a block
 ATTEMPTS = 3  # each with bounds a hundred times as close
 ROUNDS = 10  # of better policies
-MIXED = 64  # components that are looked at one by one
+MIXED = 256  # components that are looked at one by one
 
 Solve = Callable[..., Solution]
 """Called as solve(model, specification, limits=limits, states=states)."""
@@ -79,7 +83,14 @@ def solve_parity(
     game = ParityGame(model, spec, priority, interest, limits, solve, time.monotonic())
     stats = Stats()
     with stats.phase("solve"):
-        below, above = _bounds(game)
+        try:
+            below, above = _bounds(game)
+        except DoubtfulSupport:
+            raise UnsupportedError(
+                "Floats cannot tell which outcomes nature can empty in this model, so nothing is "
+                "proven of a path formula that is neither co-safe nor safe; write the bounds of "
+                "its sets with fewer digits."
+            ) from None
         if not game.closed(below.lower, above.upper) and not (below.stopped or above.stopped):
             below, above = _try_policies(game, below, above)
     return _to_solution(game, below, above, method, stats)
@@ -101,21 +112,25 @@ def _bounds(game: ParityGame) -> tuple[BlockBounds, BlockBounds]:
     open_ = ~(sure | never)
     choice = np.where(never, losing.choice, winning.choice)
     won, lost = stays(graph, game.priority, open_)
-    players = _players(game)
-    if (open_ & ~won & ~lost).any() and players == {MIN}:
-        won = ~lost
     below = _closer_and_closer(game, number_blocks(graph, won, open_), sure, choice)
-    if players == {MIN, MAX} and (open_ & ~won & ~lost).any():
+    if (open_ & ~won & ~lost).any():
         return below, _closer_and_closer(game, number_blocks(graph, ~lost, open_), sure, choice)
     return below, below
 
 
-def _players(game: ParityGame) -> set[Direction]:
-    """Return the directions of those who have a choice; of a chain, as if somebody minimised."""
-    directions = {game.spec.agent} if game.model.rows > game.model.states else set()
-    if game.model.uncertain:
-        directions.add(game.spec.nature)
-    return directions or {MIN}
+def _refuse_curved(graph: Graph) -> None:
+    """Raise if nature can empty an outcome of an Lp ball: she may approach what she cannot attain.
+
+    A ball with 1 < p < inf may touch a face in one point; possible successors do not tell then.
+    """
+    model, marginals = graph.model, graph.model.marginals
+    curved = (marginals.kind == SetKind.LP)[model.row_marginals]
+    if (segment_any(curved, model.marginal_ptr) & graph.flexible).any():
+        raise UnsupportedError(
+            "A path formula that is neither co-safe nor safe needs sets that are polytopes, or "
+            "that keep their outcomes possible; found an Lp ball that can empty one. Try a smaller "
+            "radius, or boxes."
+        )
 
 
 def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -133,6 +148,8 @@ def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray
     )
     won, lost = ~odds, ~evens
     mixed = np.flatnonzero(~won & ~lost)
+    if len(mixed):
+        _refuse_curved(graph)
     for number in mixed[:MIXED]:
         inside = parts.component == number
         rows = graph.rows & inside[graph.edges.row_state]

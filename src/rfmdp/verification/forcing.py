@@ -52,7 +52,7 @@ def gaining(
         gains = [(*x, Fraction(int(hit))) for x, hit in zip(exact, into.tolist(), strict=True)]
         return best_exactly(rows, row, gains, helps) == GAIN
 
-    return _attract(game, trivial, signs == GAIN, signs == HOLD, leads, side, rule)
+    return attract(game, trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 
 
 def sure(game: Game, target: BoolArray, rule: IntArray | None, unknown: bool = True) -> BoolArray:
@@ -72,7 +72,7 @@ def sure(game: Game, target: BoolArray, rule: IntArray | None, unknown: bool = T
                 return rows.can(row, outer[successors], inside[successors])
             return not rows.can(row, ~inside[successors], None)
 
-        inner = _attract(game, target, none, stays, leads, 1, rule, unknown=unknown)
+        inner = attract(game, target, none, stays, leads, 1, rule, unknown=unknown)
         if np.array_equal(inner, outer):
             return outer
         outer = inner
@@ -114,7 +114,7 @@ def _recurrent_step(
 
     stays = _stays(rows, outer, helps, False)
     good = _each(rows, rows.touch(won), hits, False) | (stays & fire)
-    return _attract(game, won, good, stays | ~rows.rigid, leads, -1, rule)
+    return attract(game, won, good, stays | ~rows.rigid, leads, -1, rule)
 
 
 def _stays(rows: Rows, states: BoolArray, helps: bool, unknown: bool) -> BoolArray:
@@ -138,7 +138,7 @@ def _each(rows: Rows, known: BoolArray, test: Callable[[int], bool], unknown: bo
     return found
 
 
-def _attract(
+def attract(
     game: Game, start: BoolArray, good: BoolArray, open_: BoolArray, leads: Leads, side: int,
     rule: IntArray | None, unknown: bool = False,
 ) -> BoolArray:  # fmt: skip

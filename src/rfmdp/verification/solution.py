@@ -34,6 +34,7 @@ from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
+from rfmdp.verification.winning import Winning
 
 Progress = Callable[[str], None]
 SOLVED = "solution/model."  # before the names of arrays of a learned model
@@ -297,8 +298,8 @@ class _Checker:
         """Prove a parity objective block by block, each with the bounds of those before it.
 
         A block is won or lost by staying in it for ever. A won one is proven as one minus losing
-        it. A lower bound may call any block lost, and one won if its priorities are even; an upper
-        bound may call any block won, and one lost if its priorities are odd.
+        it. A lower bound may call any block lost, and one won if no play of it can do otherwise, by
+        its priorities for instance; an upper bound the other way round.
         """
         claim = self.claim
         need(len(self.policy) == 1, "policy: must be one rule")
@@ -311,8 +312,20 @@ class _Checker:
             rule = self.policy[-1] if claim.fixed or side == -claim.agent else None
             for number in np.unique(block[block >= 0]).tolist():
                 self._block(side, bound, block, number, rule)
-            known = (block < 0) & (side * bound < (0.0 if side < 0 else 1.0))
-            self.verdict.states(~known, f"{_name(side)} bound where it is almost sure", known)
+            claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
+            if claimed.any():
+                self._surely(side, claimed, rule)
+
+    def _surely(self, side: int, claimed: BoolArray, rule: IntArray | None) -> None:
+        """Prove that some states are won, by those whose win a side claims, almost surely."""
+        claim = self.claim
+        assert claim.path is not None
+        self.game.agent, self.game.nature = claim.agent, claim.nature
+        winning = Winning(self.game, claim.path.priority, -side, rule)
+        won = winning.everywhere()
+        unknown = np.full_like(claimed, winning.doubt)
+        self.verdict.states((won & ~unknown) | ~claimed, f"{_name(side)} bound almost surely",
+                            unknown)  # fmt: skip
 
     def _block(
         self, side: int, bound: FloatArray, block: IntArray, number: int, rule: IntArray | None
@@ -325,7 +338,7 @@ class _Checker:
         need(not later.any(), "block: a move leads to a later one")
         if won == (side < 0):
             pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
-            if not pure:
+            if not pure and not Winning(self.game, claim.path.priority, side, rule).nowhere(inside):
                 word = "won" if won else "lost"
                 self.verdict.unproven.append(f"that a play which stays in block {number} is {word}")
                 return
