@@ -58,20 +58,20 @@ class Evaluator:
         episodes = self.setup.episodes
         self._truth = None if episodes is None else episodes.truth(self.learned.model)
 
-    def guarantee(self, known: float) -> Solution | None:
-        """Return a solution against nature, None if none improves on what is known."""
+    def guarantee(self, proven: float) -> Solution | None:
+        """Return a solution against nature, None if none improves on what is proven."""
         model, spec = self.learned.pessimistic(self._sets.marginals())
         if self._watch.over():
             return None
         if not self._cyclic:
             return self._solve("pessimistic", model, spec, self._inner)
-        return self._by_policy(model, spec, known)
+        return self._by_policy(model, spec, proven)
 
-    def optimistic(self, known: float) -> float:
-        """Return a bound of the optimum on the other side, at worst the one that is known."""
-        wanted = not self._cyclic or self._last() or self.setup.stop.gap is not None
-        if self._watch.over() or not wanted or (self._cyclic and self._close(known)):
-            return known
+    def optimistic(self, proven: float) -> float:
+        """Return a bound of the optimum on the other side, at worst the one that is proven."""
+        needed = not self._cyclic or self._last() or self.setup.stop.gap is not None
+        if self._watch.over() or not needed or (self._cyclic and self._close(proven)):
+            return proven
         model, spec = self.learned.optimistic(self._sets.marginals())
         inner = OneSided(self._inner) if self._cyclic else self._inner
         solution = self._solve("optimistic", model, spec, inner)
@@ -82,45 +82,45 @@ class Evaluator:
         truth = self._truth
         if truth is None or self._watch.over():
             return float("nan")
-        found = evaluate(truth, Policy(rows), self.spec, limits=self._limits())
-        if found.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
+        solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits())
+        if solution.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
             return float("nan")
-        return worst(self.spec, found.value[truth.initial])
+        return worst(self.spec, solution.value[truth.initial])
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
-        found = solve(model, spec, inner=inner, limits=self._limits(), warm=self.warm.get(side))
-        if found.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
+        solution = solve(model, spec, inner=inner, limits=self._limits(), warm=self.warm.get(side))
+        if solution.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
             raise KeyboardInterrupt
-        if np.all(np.isfinite(found.value)):
-            self.warm[side] = found.value
-        return found
+        if np.all(np.isfinite(solution.value)):
+            self.warm[side] = solution.value
+        return solution
 
-    def _by_policy(self, model: FactoredMDP, spec: Spec, known: float) -> Solution | None:
+    def _by_policy(self, model: FactoredMDP, spec: Spec, proven: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
         inner, sign = self._inner, spec.agent.sign
-        last, found = self._sampling.exploration.robust, None
+        last, proof = self._sampling.exploration.robust, None
         if last is None and nature_can_block(model, spec):
             return None
         if last is not None:
             warm = self.warm.get("pessimistic")
-            found = prove(model, spec, inner, last[0], self._limits(), warm)
-            if sign * (initial_guarantee(found) - known) > 0.0:
-                known = initial_guarantee(found)
-        promise, value, rows = self._promise(found)
-        scale = max(1.0, abs(known)) if np.isfinite(known) else 0.0
-        if sign * (promise - known) > WORTH * scale:
+            proof = prove(model, spec, inner, last[0], self._limits(), warm)
+            if sign * (initial_guarantee(proof) - proven) > 0.0:
+                proven = initial_guarantee(proof)
+        promise, value, rows = self._promise(proof)
+        scale = max(1.0, abs(proven)) if np.isfinite(proven) else 0.0
+        if sign * (promise - proven) > WORTH * scale:
             other = prove(model, spec, inner, rows, self._limits(), value)
-            if found is None or sign * (initial_guarantee(other) - initial_guarantee(found)) > 0.0:
-                found = other
-            found = prove_better(found, inner, self._limits())
-        elif found is None and self._last():
+            if proof is None or sign * (initial_guarantee(other) - initial_guarantee(proof)) > 0.0:
+                proof = other
+            proof = prove_better(proof, inner, self._limits())
+        elif proof is None and self._last():
             return self._solve("pessimistic", model, spec, OneSided(inner))
-        if found is not None and np.all(np.isfinite(found.value)):
-            self.warm["pessimistic"] = found.value
-        return found
+        if proof is not None and np.all(np.isfinite(proof.value)):
+            self.warm["pessimistic"] = proof.value
+        return proof
 
-    def _promise(self, found: Solution | None) -> tuple[float, FloatArray, IntArray]:
+    def _promise(self, proof: Solution | None) -> tuple[float, FloatArray, IntArray]:
         """Return what a rough plan promises, its value (S,) and policy (S,).
 
         The plan starts from the value of the policy that is proven. Without one it starts at 0;
@@ -132,10 +132,10 @@ class Evaluator:
         low = self.spec.agent is MAX
         planner.pay(self.learned.paid(low))
         planner.choice[:] = planner.model.row_ptr[:-1]
-        if found is not None:
-            planner.choice[:] = found.policy.rows[0]
+        if proof is not None:
+            planner.choice[:] = proof.policy.rows[0]
             if problem.agent is MAX or problem.form is Form.TO_TARGET:
-                start = 1.0 - found.guarantee if problem.flipped else found.guarantee
+                start = 1.0 - proof.guarantee if problem.flipped else proof.guarantee
         value, rows = planner.plan(self._sets, problem.nature, start)
         promise = _initial(self.spec, planner, value)
         if start is None and problem.agent is MIN and not planner.settled:
@@ -157,20 +157,20 @@ class Evaluator:
         setup = self.setup
         return setup.records is not None or self._sampling.done >= setup.stop.trajectories
 
-    def _close(self, known: float) -> bool:
+    def _close(self, proven: float) -> bool:
         """Return whether the bound is so near to the last optimistic plan that it may stand."""
         exploration, gap = self._sampling.exploration, self.setup.stop.gap
-        if exploration.value is None or not np.isfinite(known):
+        if exploration.value is None or not np.isfinite(proven):
             return False
         planned = _initial(self.spec, exploration.planner, exploration.value)
-        close = ROUGH * max(1.0, abs(known))
-        return abs(known - planned) <= (close if gap is None else min(close, gap / 4.0))
+        close = ROUGH * max(1.0, abs(proven))
+        return abs(proven - planned) <= (close if gap is None else min(close, gap / 4.0))
 
 
 def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
-    found = value[planner.model.initial]
-    return worst(spec, 1.0 - found if planner.problem.flipped else found)
+    values = value[planner.model.initial]
+    return worst(spec, 1.0 - values if planner.problem.flipped else values)
 
 
 def trivial(spec: Spec, least: float) -> tuple[float, float]:

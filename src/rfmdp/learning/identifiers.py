@@ -163,14 +163,14 @@ class _Slots:
         """Return a number per slot that says which outcomes are merged; 0 if none is."""
         sizes = segment_lengths(self.ptr)
         pattern = np.zeros(len(sizes), dtype=np.int64)
-        known = 1
+        next_number = 1
         merged = self.classes < sizes
         for d in np.unique(sizes[merged]):
             which = np.flatnonzero(merged & (sizes == d))
             lines = self.label[self.ptr[which][:, None] + np.arange(d)]
             _, number = np.unique(lines, axis=0, return_inverse=True)
-            pattern[which] = known + number.reshape(-1)
-            known += int(number.max()) + 1
+            pattern[which] = next_number + number.reshape(-1)
+            next_number += int(number.max()) + 1
         return pattern
 
     def reduce(self, keys: list[IntArray]) -> tuple[FactoredMDP, IntArray, Marginals | None]:
@@ -192,9 +192,9 @@ class _Slots:
         per_row[joint] = several
         marginal_ptr = starts(per_row)
         row_marginals = np.empty(int(marginal_ptr[-1]), dtype=np.int32)
-        own = np.repeat(~self.joint, per_row)
-        row_marginals[own] = number
-        row_marginals[~own] = len(shared) + np.arange(int(several.sum()))
+        separate = np.repeat(~self.joint, per_row)
+        row_marginals[separate] = number
+        row_marginals[~separate] = len(shared) + np.arange(int(several.sum()))
         successor_ptr, successors = self._successors(joint, sizes, targets)
         lengths = segment_lengths(pointers)
         learning = replace(
@@ -205,7 +205,7 @@ class _Slots:
             successors=successors,
             marginals=Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)),
             factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
-            row_factors=self._factors(kept, own),
+            row_factors=self._factors(kept, separate),
             marginal_names=self._names(shared, joint[several]),
             outcome_names=() if len(joint) else self._outcome_names(shared),
         )
@@ -257,12 +257,12 @@ class _Slots:
         out[np.repeat(self.joint, length)] = targets
         return pointers, out
 
-    def _factors(self, kept: IntArray, own: AnyArray) -> Int32Array:
+    def _factors(self, kept: IntArray, separate: AnyArray) -> Int32Array:
         """Return the factor of every remaining slot."""
         names = (*self.model.factors, JOINT_FACTOR)
-        factors = np.full(len(own), names.index(JOINT_FACTOR), dtype=np.int32)
+        factors = np.full(len(separate), names.index(JOINT_FACTOR), dtype=np.int32)
         if len(self.model.row_factors):
-            factors[own] = self.model.row_factors[kept]
+            factors[separate] = self.model.row_factors[kept]
         return factors
 
     def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
@@ -272,8 +272,8 @@ class _Slots:
         for slot in shared:
             name = model.marginal_name(int(model.row_marginals[slot]))
             if self.classes[slot] < sizes[slot]:
-                part = self.label[segment(self.ptr, slot)]
-                name += f", merged to {','.join(map(str, part))}"
+                labels = self.label[segment(self.ptr, slot)]
+                name += f", merged to {','.join(map(str, labels))}"
             place = model.row_name(int(self.row[slot]))
             if len(model.row_factors):  # a marginal may move several factors of a row
                 place += f", factor {model.factors[model.row_factors[slot]]}"
@@ -289,8 +289,10 @@ class _Slots:
             first = int(model.marginals.outcome_ptr[model.row_marginals[slot]])
             label = self.label[segment(self.ptr, slot)]
             for merged in range(int(self.classes[slot])):
-                own = (model.outcome_names[first + o] for o in np.flatnonzero(label == merged))
-                names.append(" or ".join(dict.fromkeys(own)))
+                merged_names = (
+                    model.outcome_names[first + o] for o in np.flatnonzero(label == merged)
+                )
+                names.append(" or ".join(dict.fromkeys(merged_names)))
         return tuple(names)
 
 
@@ -330,32 +332,32 @@ def _moved(model: FactoredMDP, factor: int) -> list[str]:
 
 def _codes(model: FactoredMDP, names: Sequence[str]) -> IntArray:
     """Return the values of some variables per state as one number."""
-    known = {v.name: i for i, v in enumerate(model.variables)}
+    places = {v.name: i for i, v in enumerate(model.variables)}
     code = np.zeros(model.states, dtype=np.int64)
     for name in names:
-        if name not in known:
+        if name not in places:
             raise ModelError(f"Local state: the model has no variable '{name}'.")
-        variable = model.variables[known[name]]
-        column = model.valuations[:, known[name]].astype(np.int64) - variable.low
+        variable = model.variables[places[name]]
+        column = model.valuations[:, places[name]].astype(np.int64) - variable.low
         code = code * (variable.high - variable.low + 1) + column
     return code
 
 
 def _all_components(model: FactoredMDP, slots: _Slots, local: LocalStates) -> IntArray:
     """Return the outcomes of every (factor, local state, action) that occurs, certain or not."""
-    found = []
+    sizes = []
     actions = model.row_actions.astype(np.int64)
     for factor, names in local.items():
         keys = [actions, _codes(model, names)[model.row_states]]
         outcomes = np.ones(model.rows, dtype=np.int64)
         if factor in model.factors:
-            own = model.row_factors == model.factors.index(factor)
-            np.maximum.at(outcomes, slots.row[own], slots.classes[own])
+            of_factor = model.row_factors == model.factors.index(factor)
+            np.maximum.at(outcomes, slots.row[of_factor], slots.classes[of_factor])
         _, number = _number(keys)
         most = np.zeros(int(number.max()) + 1, dtype=np.int64)
         np.maximum.at(most, number, outcomes)
-        found.append(most)
-    return np.concatenate(found)
+        sizes.append(most)
+    return np.concatenate(sizes)
 
 
 def _number(keys: list[IntArray]) -> tuple[IntArray, IntArray]:

@@ -1,6 +1,6 @@
 """Unknown rewards: bounds of the mean reward of every row, learned beside its marginals.
 
-The source says what visits paid (`rfmdp.sources.paid`). Under `DeterministicReward` the first
+The source says what visits paid (`rfmdp.sources.source`). Under `DeterministicReward` the first
 visit of a row settles its reward. Under `MixtureReward` the mixture sequence bounds the mean from
 the sum of what was paid, at all times together; so a reward may depend on the successor, too. A
 row that was never visited pays the end of the range.
@@ -23,7 +23,7 @@ from rfmdp.outer.problem import pose
 from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
-from rfmdp.sources.paid import Payer
+from rfmdp.sources.source import Payer
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.5  # of the error probability of the model and its rewards, for random rewards

@@ -125,22 +125,22 @@ class Rollouts:
         """Run the frozen policy, some trajectories at a time, until all are run or time is over."""
         sampling = self._sampling
         behaviour = Behaviour(rows)
-        parts: list[DrawnTrajectories] = []
+        batches: list[DrawnTrajectories] = []
         done = 0
-        while done < trajectories and not (parts and self._watch.over()):
+        while done < trajectories and not (batches and self._watch.over()):
             some = min(trajectories - done, sampling.chunk)
             first = sampling.done + done
             request = Trajectories(behaviour, self._length, some, sampling.setup.seed, first)
-            parts.append(
+            batches.append(
                 self._sampler.run(request, reward=self._reward, discount=self._measured.discount)
             )
             done += some
             self._watch.tell("sampling", sampling.done)
         return DrawnTrajectories(
-            np.sum([part.counts for part in parts], axis=0),
-            np.concatenate([part.returns for part in parts]),
-            np.concatenate([part.final for part in parts]),
-            sum(part.steps for part in parts),
+            np.sum([drawn.counts for drawn in batches], axis=0),
+            np.concatenate([drawn.returns for drawn in batches]),
+            np.concatenate([drawn.final for drawn in batches]),
+            sum(drawn.steps for drawn in batches),
         )
 
     def _certify(self, batch: DrawnTrajectories) -> RolloutCertificate:

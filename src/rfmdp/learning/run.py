@@ -163,8 +163,8 @@ class Run:
     @property
     def proven_after(self) -> int:
         """Trajectories whose samples the last guarantee was proven with, at most."""
-        found = (p.trajectories for p in reversed(self.history) if p.fresh == self.guarantee)
-        return next(found, self.history[-1].trajectories)
+        proven_at = (p.trajectories for p in reversed(self.history) if p.fresh == self.guarantee)
+        return next(proven_at, self.history[-1].trajectories)
 
     @property
     def subject(self) -> str:
@@ -257,8 +257,8 @@ def run_to_record(run: Run) -> Record:
         _, header["model"], parts["model"] = model_to_record(run.model)
     else:  # a solution is stored with its model
         _, header["solution"], parts["solution"] = solution_to_record(run.solution)
-    for prefix, part in parts.items():
-        arrays.update({f"{prefix}/{name}": array for name, array in part.items()})
+    for prefix, content in parts.items():
+        arrays.update({f"{prefix}/{name}": array for name, array in content.items()})
     return KIND, header, arrays
 
 
@@ -307,9 +307,9 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
     )
 
 
-def arrays_of(arrays: Mapping[str, AnyArray], part: str) -> dict[str, AnyArray]:
+def arrays_of(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     """Return the arrays of one part, by their own names."""
-    return {k[len(part) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{part}/")}
+    return {k[len(prefix) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{prefix}/")}
 
 
 def _sentences(header: Mapping[str, Any]) -> tuple[str, ...]:

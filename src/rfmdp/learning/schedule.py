@@ -135,8 +135,8 @@ class StopWhen:
 
     def reason(self, agent: Direction, point: Point, seconds: float) -> str | None:
         """Return why to stop after an evaluation and some seconds, or None."""
-        sign, wanted = agent.sign, self.guarantee
-        if wanted is not None and sign * point.guarantee >= sign * wanted:
+        sign, goal = agent.sign, self.guarantee
+        if goal is not None and sign * point.guarantee >= sign * goal:
             return "guarantee reached"
         if self.gap is not None and abs(point.optimistic - point.guarantee) <= self.gap:
             return "gap closed"

@@ -206,22 +206,22 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
     ever is measured as reaching states from which it cannot be left any more: under a fixed policy
     every trajectory leaves the set or comes to such a state, sooner or later.
     """
-    behaviour, asked = behaviour_of(model, policy), with_state_arrays(model, spec)
+    behaviour, goal = behaviour_of(model, policy), with_state_arrays(model, spec)
     states = np.arange(model.states)
     rows = np.arange(model.rows)
     world = model
-    if isinstance(asked.objective, Until | Globally) and asked.objective.earliest > 0:
+    if isinstance(goal.objective, Until | Globally) and goal.objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
                 "simulate: what counts from some step on only (F>=k, U[a,b], G[a,b]) is for a "
                 "policy, or None; got a behaviour that strays from its rules."
             )
-        latest, earliest = asked.objective.latest, asked.objective.earliest
-        found = unroll(model, behaviour.rows, latest, earliest)
-        asked = unrolled_spec(model, asked, found)
-        states, rows, world = found.states, found.rows, found.model
+        latest, earliest = goal.objective.latest, goal.objective.earliest
+        unrolled = unroll(model, behaviour.rows, latest, earliest)
+        goal = unrolled_spec(model, goal, unrolled)
+        states, rows, world = unrolled.states, unrolled.rows, unrolled.model
         behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
-    return Scene(world, behaviour, _measured(world, behaviour, asked), model, states, rows)
+    return Scene(world, behaviour, _measured(world, behaviour, goal), model, states, rows)
 
 
 def _measured(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:

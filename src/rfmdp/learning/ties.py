@@ -39,8 +39,8 @@ def _members(model: FactoredMDP, group: Sequence[int | str], alike: IntArray) ->
         return _alike(model, [str(member) for member in group], alike)
     modules = any(member in model.factors for member in group)
     for member in group:
-        known = member in number if isinstance(member, str) else 0 <= member < len(model.marginals)
-        if not known and member not in model.factors:
+        named = member in number if isinstance(member, str) else 0 <= member < len(model.marginals)
+        if not named and member not in model.factors:
             names = list(model.factors if modules else number)
             more = ", ..." if len(names) > 8 else ""
             raise ModelError(
@@ -54,13 +54,13 @@ def _members(model: FactoredMDP, group: Sequence[int | str], alike: IntArray) ->
 
 def _alike(model: FactoredMDP, modules: Sequence[str], alike: IntArray) -> list[list[int]]:
     """Return the marginals of modules that come from one text and have equal probabilities."""
-    found: dict[tuple[str, int], list[int]] = {}
+    commands: dict[tuple[str, int], list[int]] = {}
     for j, name in enumerate(model.marginal_names):
         module, _, command = name.partition(": [")
         if module in modules:
             place = command.partition("] ")[2].partition(" #")[0]
-            found.setdefault((place, int(alike[j])), []).append(j)
-    tied = [members for members in found.values() if len(members) > 1]
+            commands.setdefault((place, int(alike[j])), []).append(j)
+    tied = [members for members in commands.values() if len(members) > 1]
     if not tied:
         raise ModelError(
             f"Tie: modules {', '.join(modules)} must have commands of one text, none renames "

@@ -42,17 +42,17 @@ class Decisions:
         """Return (marginal, nature's distribution (X,)) for the row at a place of `rows`."""
         model, row = self.model, self.rows[place]
         ids = model.row_marginals[segment(model.marginal_ptr, row)]
-        own = self.nature[segment(self.outcome_ptr, place)]
-        parts = np.split(own, np.cumsum(model.marginals.sizes[ids])[:-1])
-        return [(int(j), part) for j, part in zip(ids, parts, strict=False)]
+        answer = self.nature[segment(self.outcome_ptr, place)]
+        parts = np.split(answer, np.cumsum(model.marginals.sizes[ids])[:-1])
+        return [(int(j), point) for j, point in zip(ids, parts, strict=False)]
 
     def successors(self, place: int) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return successors of the row at a place, with nominal and nature's probabilities (K,)."""
         sets = self.model.marginals
         joint = np.ones((2, 1))
         for j, answer in self.marginals(place):
-            own = np.stack([sets.nominal[segment(sets.outcome_ptr, j)], answer])
-            joint = (joint[:, :, None] * own[:, None, :]).reshape(2, -1)
+            both = np.stack([sets.nominal[segment(sets.outcome_ptr, j)], answer])
+            joint = (joint[:, :, None] * both[:, None, :]).reshape(2, -1)
         after = self.model.successors[segment(self.model.successor_ptr, self.rows[place])]
         states, meets = np.unique(after.astype(np.int64), return_inverse=True)
         nominal, worst = (np.bincount(meets, p).astype(np.float64) for p in joint)
@@ -146,16 +146,16 @@ def reached(solution: Solution, most: int, successors: int) -> IntArray:
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[model.initial] = True
     frontier = np.array(model.initial)
-    found = [np.array(model.initial)]
+    layers = [np.array(model.initial)]
     size = 0
-    while len(frontier) and sum(map(len, found)) < most and size < successors:
+    while len(frontier) and sum(map(len, layers)) < most and size < successors:
         places = entries(model.successor_ptr, rule[frontier])
         size += len(places)
         after = np.unique(model.successors[places])
         frontier = after[~seen[after]].astype(np.int64)
         seen[frontier] = True
-        found.append(frontier)
-    return np.concatenate(found)[:most].astype(np.int64)
+        layers.append(frontier)
+    return np.concatenate(layers)[:most].astype(np.int64)
 
 
 def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -165,19 +165,19 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
     """
     later = remaining(solution.spec, steps)
     if later is solution.spec:
-        found = solution
+        rest_of = solution
     elif isinstance(later, Spec):
         rules = solution.policy.rows
         rest = Policy(rules[min(steps, len(rules) - 1) :])  # the last one repeats
         everywhere = np.ones(solution.model.states, dtype=np.bool_)
-        found = evaluate(solution.explicit_model, rest, later, states=everywhere)
+        rest_of = evaluate(solution.explicit_model, rest, later, states=everywhere)
     else:
         problem = pose(solution.explicit_model, solution.spec)
         end = 1.0 - problem.start if problem.flipped else problem.start
         return end, end
     nothing = np.full(solution.model.states, np.inf)
-    lower = -nothing if found.lower is None else found.lower
-    return lower, nothing if found.upper is None else found.upper
+    lower = -nothing if rest_of.lower is None else rest_of.lower
+    return lower, nothing if rest_of.upper is None else rest_of.upper
 
 
 def remaining(spec: Spec, steps: int) -> Spec | None:

@@ -108,19 +108,19 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         )
     most = horizon(solution.spec)
     if step < 0 or (most is not None and step >= max(most, 1)):
-        known = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
-        raise ModelError(f"explain: the step must be {known}, got {step}.")
-    found = decisions(solution, np.array([state]), step)
-    lower, upper = found.value
-    place = int(np.flatnonzero(found.rows == found.chosen[0])[0])
+        range_ = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
+        raise ModelError(f"explain: the step must be {range_}, got {step}.")
+    options = decisions(solution, np.array([state]), step)
+    lower, upper = options.value
+    place = int(np.flatnonzero(options.rows == options.chosen[0])[0])
     return Explanation(
         str(solution.spec),
         solution.model.state_name(state),
         _side(solution.spec),
         Bounds(float(lower[0]), float(upper[0])),
-        tuple(_choices(found)),
-        tuple(_answers(found, place)),
-        tuple(_successors(found, place, *values_after(solution, step + 1))),
+        tuple(_choices(options)),
+        tuple(_answers(options, place)),
+        tuple(_successors(options, place, *values_after(solution, step + 1))),
     )
 
 
@@ -140,15 +140,15 @@ def gains(
     """
     model, sign = solution.explicit_model, solution.spec.agent.sign
     start = int(model.initial[0])
-    wanted = uncertain_marginals(solution) if marginals is None else list(marginals)
+    ids = uncertain_marginals(solution) if marginals is None else list(marginals)
     worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
-    found = []
-    for j in wanted:
-        known = model.with_marginals(_with_known(model.marginals, j))
-        better = solve(known, solution.spec, limits=limits, warm=solution).at(start)
+    pairs = []
+    for j in ids:
+        settled = model.with_marginals(_with_known(model.marginals, j))
+        better = solve(settled, solution.spec, limits=limits, warm=solution).at(start)
         gain = (better.lower if sign > 0 else better.upper) - worst
-        found.append((model.marginal_name(j), max(sign * gain, 0.0)))
-    return sorted(found, key=lambda pair: -pair[1])
+        pairs.append((model.marginal_name(j), max(sign * gain, 0.0)))
+    return sorted(pairs, key=lambda pair: -pair[1])
 
 
 def uncertain_marginals(solution: Solution) -> list[int]:
@@ -170,15 +170,15 @@ def _with_known(marginals: Marginals, j: int) -> Marginals:
     return Marginals.from_sets(sets)
 
 
-def _choices(found: Decisions) -> Iterator[ActionValue]:
-    for row, low, high in zip(found.rows, found.lower, found.upper, strict=True):
-        name = found.model.choice_name(int(row))
-        yield ActionValue(name, Bounds(float(low), float(high)), bool(row == found.chosen[0]))
+def _choices(options: Decisions) -> Iterator[ActionValue]:
+    for row, low, high in zip(options.rows, options.lower, options.upper, strict=True):
+        name = options.model.choice_name(int(row))
+        yield ActionValue(name, Bounds(float(low), float(high)), bool(row == options.chosen[0]))
 
 
-def _answers(found: Decisions, place: int) -> Iterator[MarginalShift]:
-    model, sets = found.model, found.model.marginals
-    for j, answer in found.marginals(place):
+def _answers(options: Decisions, place: int) -> Iterator[MarginalShift]:
+    model, sets = options.model, options.model.marginals
+    for j, answer in options.marginals(place):
         first = int(sets.outcome_ptr[j])
         names = model.outcome_names[first : first + len(answer)] if model.outcome_names else ()
         yield MarginalShift(
@@ -206,28 +206,28 @@ def _name(model: FactoredMDP, j: int) -> str:
 
 
 def _successors(
-    found: Decisions, place: int, lower: FloatArray, upper: FloatArray
+    options: Decisions, place: int, lower: FloatArray, upper: FloatArray
 ) -> Iterator[NextState]:
     """Yield the likeliest successors of a row."""
-    states, nominal, worst = found.successors(place)
+    states, nominal, worst = options.successors(place)
     for k in np.argsort(-worst, kind="stable")[:NEXT]:
         state = int(states[k])
         value = Bounds(float(lower[state]), float(upper[state]))
-        name = found.model.state_name(state)
+        name = options.model.state_name(state)
         yield NextState(name, float(nominal[k]), float(worst[k]), value)
 
 
-def _lines(found: Explanation) -> Iterator[str]:
-    yield f"Property {found.property}"
-    yield f"In {found.state} {_promise(found)}."
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield f"Property {explanation.property}"
+    yield f"In {explanation.state} {_promise(explanation)}."
     yield "Actions:"
-    width = max(len(c.action) for c in found.choices)
-    for choice in found.choices:
+    width = max(len(c.action) for c in explanation.choices)
+    for choice in explanation.choices:
         mark = ">" if choice.chosen else " "
         yield f"  {mark} {choice.action:{width}}  {_shown(choice.value)}"
-    if not found.nature:
+    if not explanation.nature:
         yield "Nature has no choice here."
-    for answer in found.nature:
+    for answer in explanation.nature:
         yield f"Nature in {answer.marginal}:"
         effects = max(len(o.effect) for o in answer.outcomes)
         for o in answer.outcomes:
@@ -237,21 +237,21 @@ def _lines(found: Explanation) -> Iterator[str]:
                 f"  of [{o.lower:.6g}, {o.upper:.6g}]"
             )
     yield "Next, with nature's probability (nominal), and the value there:"
-    for s in found.successors:
+    for s in explanation.successors:
         yield f"    {s.nature:.6g} ({s.nominal:.6g})  {s.state}  {_shown(s.value)}"
 
 
-def _promise(found: Explanation) -> str:
+def _promise(explanation: Explanation) -> str:
     """Return what the policy is worth, and in which sense."""
-    if not found.side:
-        helping = ", with a nature that helps" if found.nature else ""
-        return f"the value {_shown(found.value)}{helping}"
-    below = found.side == "at least"
-    sure = found.value.lower if below else found.value.upper
+    if not explanation.side:
+        helping = ", with a nature that helps" if explanation.nature else ""
+        return f"the value {_shown(explanation.value)}{helping}"
+    below = explanation.side == "at least"
+    sure = explanation.value.lower if below else explanation.value.upper
     if not math.isfinite(sure):
-        return f"the policy guarantees nothing: the value {_shown(found.value)}"
+        return f"the policy guarantees nothing: the value {_shown(explanation.value)}"
     bound = written(sure, -1.0 if below else 1.0)
-    return f"the policy guarantees a value of {found.side} {bound}"
+    return f"the policy guarantees a value of {explanation.side} {bound}"
 
 
 def _side(spec: Spec) -> str:

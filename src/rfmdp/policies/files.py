@@ -159,10 +159,10 @@ def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     place = name.removesuffix(ROLLOUT)
     if Path(place).suffix != SAVED:
         return read_policy(path, model)
-    found = load(place)
-    policy = found.policy if isinstance(found, Solution | Run) else found
+    content = load(place)
+    policy = content.policy if isinstance(content, Solution | Run) else content
     if place != name:
-        policy = found.rollout_policy if isinstance(found, Run) else None
+        policy = content.rollout_policy if isinstance(content, Run) else None
         if policy is None:
             raise FileError(f"{place}: must hold a run with a rollout certificate, found none.")
     if not isinstance(policy, Policy):

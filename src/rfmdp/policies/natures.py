@@ -51,36 +51,36 @@ def resolved(
     earliest, steps = spec.objective.span
     if steps is None and earliest == 0 and policy.stationary:
         rule = policy.rows[0]
-        found = Unrolled(
+        unrolled = Unrolled(
             restrict(model, rule), np.arange(model.states), rule,
             np.zeros(model.states, dtype=np.int64), np.array([0, model.states]),
         )  # fmt: skip
     else:
-        found = unroll(model, policy.rows, steps, earliest)
-    chain = found.model
-    asked = unrolled_spec(model, spec, found)
+        unrolled = unroll(model, policy.rows, steps, earliest)
+    chain = unrolled.model
+    goal = unrolled_spec(model, spec, unrolled)
     if nature is NatureChoice.NOMINAL:
         chain = chain.nominal()
     else:
         pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
         if steps is not None:
-            chain = _answers_by_step(model, replace(spec, nature=pull), found).chain()
+            chain = _answers_by_step(model, replace(spec, nature=pull), unrolled).chain()
         else:
             rows = Policy(np.arange(chain.rows)[None])
-            chain = evaluate(chain, rows, asked, nature=pull).nature().chain()
-    return replace(found, model=chain), asked
+            chain = evaluate(chain, rows, goal, nature=pull).nature().chain()
+    return replace(unrolled, model=chain), goal
 
 
-def _answers_by_step(model: FactoredMDP, spec: Spec, found: Unrolled) -> Nature:
+def _answers_by_step(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Nature:
     """Return nature's answers in every layer of a finite horizon, by steps back from its end."""
     problem = pose(model, spec)
     inner = Exact().prepare(model, problem.nature)
     value = problem.start
     below, above = np.empty((2, model.rows))
     answers = []
-    for layer in reversed(range(len(found.layers) - 1)):
-        part = slice(found.layers[layer], found.layers[layer + 1])
-        states, rows = found.states[part], found.rows[part]
+    for layer in reversed(range(len(unrolled.layers) - 1)):
+        inside = slice(unrolled.layers[layer], unrolled.layers[layer + 1])
+        states, rows = unrolled.states[inside], unrolled.rows[inside]
         answers.append(inner.marginals(value, rows))
         if layer == len(problem.steps):
             continue  # the end: nothing is done there any more
@@ -90,7 +90,7 @@ def _answers_by_step(model: FactoredMDP, spec: Spec, found: Unrolled) -> Nature:
         value = np.zeros(model.states)
         value[states] = problem.reward[rows] + problem.discount * middle
         value = np.where(step.fixed, step.given, value)
-    chain = found.model
+    chain = unrolled.model
     sizes = chain.marginals.sizes[chain.row_marginals]
     begin = starts(sizes)[chain.marginal_ptr]
     return Nature(chain, np.arange(chain.rows), begin, np.concatenate(answers[::-1]))

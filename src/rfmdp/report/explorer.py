@@ -31,8 +31,8 @@ def explorer(solution: Solution) -> str:
     For finite horizons it shows the first step.
     """
     states = reached(solution, STATES, ENTRIES)
-    found = decisions(solution, states)
-    arrays = {**_of_states(solution, found), **_of_rows(solution, found)}
+    options = decisions(solution, states)
+    arrays = {**_of_states(solution, options), **_of_rows(solution, options)}
     model = solution.explicit_model
     variables = model.variables or (Variable("state", 0, model.states - 1),)
     header: dict[str, Any] = {
@@ -50,9 +50,9 @@ def explorer(solution: Solution) -> str:
     return _packed(header, arrays)
 
 
-def _of_states(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
-    model, states = solution.explicit_model, found.states
-    lower, upper = found.value
+def _of_states(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
+    model, states = solution.explicit_model, options.states
+    lower, upper = options.value
     marks = [model.labels[name][states] for name in model.labels]
     return {
         "state": states.astype(np.int32),
@@ -63,21 +63,21 @@ def _of_states(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
     }
 
 
-def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
-    model, rows = solution.explicit_model, found.rows
+def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
+    model, rows = solution.explicit_model, options.rows
     place = np.full(model.states, -1, dtype=np.int32)
-    place[found.states] = np.arange(len(found.states))
-    taken = np.isin(rows, found.chosen)
+    place[options.states] = np.arange(len(options.states))
+    taken = np.isin(rows, options.chosen)
     widths = segment_lengths(model.successor_ptr)[rows]
     if widths.sum() > ENTRIES:  # then only the policy's own rows can be followed
         widths = np.where(taken, widths, 0)
     followed = rows[widths > 0]
     ids = entries(model.marginal_ptr, rows)
     return {
-        "row_ptr": found.row_ptr.astype(np.int32),
+        "row_ptr": options.row_ptr.astype(np.int32),
         "action": model.row_actions[rows].astype(np.int32),
-        "row_lower": _single(found.lower, -1.0),
-        "row_upper": _single(found.upper, 1.0),
+        "row_lower": _single(options.lower, -1.0),
+        "row_upper": _single(options.upper, 1.0),
         "taken": taken.astype(np.uint8),
         "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]).astype(np.int32),
         "marginal": model.row_marginals[ids].astype(np.int32),
@@ -85,8 +85,8 @@ def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
         "nominal": model.marginals.nominal.astype(np.float32),
         "set_lower": model.marginals.lower.astype(np.float32),
         "set_upper": model.marginals.upper.astype(np.float32),
-        "nature_ptr": found.outcome_ptr.astype(np.int32),
-        "nature": found.nature.astype(np.float32),
+        "nature_ptr": options.outcome_ptr.astype(np.int32),
+        "nature": options.nature.astype(np.float32),
         "successor_ptr": starts(widths).astype(np.int32),
         "successor": place[model.successors[entries(model.successor_ptr, followed)]],
     }

@@ -27,8 +27,8 @@ from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, proven, written
 from rfmdp.record import Provenance
-from rfmdp.report.charts import Chart, RecordList, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
+from rfmdp.report.plots import Chart, RecordList, flat, learning_chart, table_charts
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results

@@ -25,11 +25,11 @@ class KeyNumbers:
             self._order = np.argsort(keys, kind="stable")
             self._keys = keys[self._order]
 
-    def find(self, wanted: AnyArray) -> AnyArray:
+    def find(self, keys: AnyArray) -> AnyArray:
         """Return the numbers of keys (N,), -1 for a key that is missing."""
         if self._table is not None:
-            return np.asarray(self._table[wanted])
-        at = find(self._keys, wanted)
+            return np.asarray(self._table[keys])
+        at = find(self._keys, keys)
         return np.where(at < 0, -1, self._order[at])
 
 
@@ -78,9 +78,9 @@ class Index:
     def states(self, values: AnyArray) -> IntArray:
         """Return the states (N,) with the given values (N, variables); -1 where there is none."""
         packing = self.packing
-        given = np.asarray(values, dtype=np.int64)
-        inside = ((given >= packing.low) & (given < packing.low + packing.radix)).all(axis=1)
-        codes = np.where(inside, packing.pack(given)[:, 0], 0)
+        numbers = np.asarray(values, dtype=np.int64)
+        inside = ((numbers >= packing.low) & (numbers < packing.low + packing.radix)).all(axis=1)
+        codes = np.where(inside, packing.pack(numbers)[:, 0], 0)
         return np.where(inside, self.coded(codes), -1).astype(np.int64)
 
     def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:

@@ -81,10 +81,10 @@ def simulate(
         check_ending(record)
     choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
     uncertainty = Uncertainty(radius, set_, floor)
-    asked, subject = property_and_model(model, props, prop, const, uncertainty)
+    question, subject = property_and_model(model, props, prop, const, uncertainty)
     decides = policy == "optimal" and subject.rows > subject.states
     pushes = choice in (NatureChoice.WORST, NatureChoice.BEST)
-    spec = asked.spec(subject, settled=not (decides or pushes))
+    spec = question.spec(subject, settled=not (decides or pushes))
     chosen = _policy(policy, subject, spec)
     if choice is NatureChoice.NOMINAL:
         scene = scene_of(subject, chosen, spec)
@@ -96,28 +96,30 @@ def simulate(
         scene = scene_of(fixed.model, None, spec)  # there is one row per state now
         scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
-        found = scene.simulate(length, trajectories, seed, threads=threads or os.cpu_count() or 1)
+        simulation = scene.simulate(
+            length, trajectories, seed, threads=threads or os.cpu_count() or 1
+        )
     report = {
-        "property": asked.text,
+        "property": question.text,
         "policy": policy,
         "nature": nature,
-        **_report(found, seed),
+        **_report(simulation, seed),
     }
-    _say_what_is_missing(asked, found, scene.measured.discount)
+    _say_what_is_missing(question, simulation, scene.measured.discount)
     if record is not None:
-        data = scene.record(found.length, found.trajectories, seed)
+        data = scene.record(simulation.length, simulation.trajectories, seed)
         write_log(scene.behind, data, record)
         report["record"] = record
     print(json.dumps(report) if as_json else "\n".join(_lines(report)))
 
 
-def _say_what_is_missing(asked: Property, found: Simulation, discount: float) -> None:
+def _say_what_is_missing(question: Property, simulation: Simulation, discount: float) -> None:
     """Say that a threshold is not decided, and that trajectories were cut off.
 
     Where rewards after the last step would count next to nothing, nothing is cut off; nor where
     the target cannot be reached any more.
     """
-    bound = getattr(asked.parsed.expression, "bound", None)
+    bound = getattr(question.parsed.expression, "bound", None)
     if bound is not None:
         from rfmdp.language.write import write_expression
 
@@ -126,11 +128,11 @@ def _say_what_is_missing(asked: Property, found: Simulation, discount: float) ->
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )
-    cut = round((1.0 - found.ended - found.lost) * found.trajectories)
-    if cut and discount**found.length > 1e-6:
+    cut = round((1.0 - simulation.ended - simulation.lost) * simulation.trajectories)
+    if cut and discount**simulation.length > 1e-6:
         complain(
-            f"{100 * cut / found.trajectories:.4g} % of the trajectories were cut off after "
-            f"{found.length} steps; what would have followed is not counted. "
+            f"{100 * cut / simulation.trajectories:.4g} % of the trajectories were cut off after "
+            f"{simulation.length} steps; what would have followed is not counted. "
             "Try a larger --length.",
             kind="note",
         )
@@ -150,21 +152,21 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     return open_policy(word, model)
 
 
-def _report(found: Simulation, seed: int) -> dict[str, Any]:
+def _report(simulation: Simulation, seed: int) -> dict[str, Any]:
     """Return the numbers."""
     return {
-        "mean": found.estimate,
-        "lower": found.lower,
-        "upper": found.upper,
-        "confidence": found.confidence,
-        "interval": found.interval,
-        "trajectories": found.trajectories,
-        "steps": found.steps,
-        "ended": found.ended,
-        "lost": found.lost,
+        "mean": simulation.estimate,
+        "lower": simulation.lower,
+        "upper": simulation.upper,
+        "confidence": simulation.confidence,
+        "interval": simulation.interval,
+        "trajectories": simulation.trajectories,
+        "steps": simulation.steps,
+        "ended": simulation.ended,
+        "lost": simulation.lost,
         "seed": seed,
-        "seconds": round(found.seconds, 6),
-        "steps_per_second": round(found.steps / max(found.seconds, 1e-9)),
+        "seconds": round(simulation.seconds, 6),
+        "steps_per_second": round(simulation.steps / max(simulation.seconds, 1e-9)),
         "version": __version__,
     }
 

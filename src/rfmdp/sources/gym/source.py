@@ -41,8 +41,7 @@ from rfmdp.sources.gym.spaces import (
 )
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.index import Index, absorbing, choices
-from rfmdp.sources.paid import Paid, Payer
-from rfmdp.sources.source import Sampler, counted_truth
+from rfmdp.sources.source import Paid, Payer, Sampler, counted_truth
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.types import BoolArray, FloatArray, IntArray
 

@@ -62,16 +62,16 @@ def gym_model(env: Any) -> FactoredMDP:
     0.8235
     """
     env = make_env(env)
-    known = known_table(env)
+    table = known_table(env)
     bare = env.unwrapped
-    if known is None:
+    if table is None:
         raise UnsupportedError(
             f"gym_model: {type(bare).__name__} must have a table P of its transitions; learn from "
             "it instead (`GymSource`)."
         )
     initial = np.flatnonzero(bare.initial_state_distrib).tolist()
-    ends, order = _explored(known.transitions, initial)
-    model = _rows(known, ends, order, initial)
+    ends, order = _explored(table.transitions, initial)
+    model = _rows(table, ends, order, initial)
     return replace(model, labels={**model.labels, **_labels(bare, order)})
 
 
@@ -100,7 +100,7 @@ def _explored(transitions: Any, initial: list[int]) -> tuple[set[int], list[int]
     return ends, sorted(ends | entered)
 
 
-def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int]) -> FactoredMDP:
+def _rows(table: KnownTable, ends: set[int], order: list[int], initial: list[int]) -> FactoredMDP:
     """Return the model of the reached states, in their order."""
     number = {s: i for i, s in enumerate(order)}
     sets: dict[Any, int] = {}
@@ -111,21 +111,21 @@ def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int
     varies = False
     for s in order:
         rows: list[Any] = []
-        for a, entries in [] if s in ends else known.transitions[s].items():
+        for a, entries in [] if s in ends else table.transitions[s].items():
             p = [e[0] for e in entries]
             targets = [number[e[1]] for e in entries]
             varies |= len({e[2] for e in entries if e[0] > 0.0}) > 1
             paid.append(float(sum(e[0] * e[2] for e in entries)))
             if len(set(targets)) == 1:
-                rows.append(([], targets[:1], known.actions[a]))
+                rows.append(([], targets[:1], table.actions[a]))
                 continue
-            key = tuple(p) if known.shared else (s, a)
+            key = tuple(p) if table.shared else (s, a)
             if key not in sets:
                 sets[key] = len(points)
                 points.append(Singleton(np.array(p)))
-                name = "move" if known.shared else f"{known.actions[a]} in {s}"
+                name = "move" if table.shared else f"{table.actions[a]} in {s}"
                 names.append(name if name not in names else f"{name} ({len(names)})")
-            rows.append(([sets[key]], targets, known.actions[a]))
+            rows.append(([sets[key]], targets, table.actions[a]))
         if not rows:
             rows = [([], [number[s]], "")]
             paid.append(0.0)
@@ -139,8 +139,8 @@ def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int
     )  # fmt: skip
     return replace(
         model,
-        variables=known.variables,
-        valuations=np.array([[*known.values(s)] for s in order], dtype=np.int32),
+        variables=table.variables,
+        valuations=np.array([[*table.values(s)] for s in order], dtype=np.int32),
         marginal_names=tuple(names),
     )
 

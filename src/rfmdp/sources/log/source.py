@@ -29,7 +29,7 @@ from rfmdp.sources.log.manifest import Manifest, Selection
 from rfmdp.sources.log.reader import LogTransitions, TransitionReader
 from rfmdp.sources.log.rows import Problems
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.paid import Paid, Payer, unlike
+from rfmdp.sources.source import Paid, Payer, unlike
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import FloatArray, IntArray
