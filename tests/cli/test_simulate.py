@@ -63,12 +63,13 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
     assert run(["learn", *MODEL, *REACH, *data, "--support", "sparse"]) == 0
 
 
-def test_records_of_any_nature_are_those_of_the_model(folder, capsys):
-    """What another nature did over a horizon is learned from like any other data."""
+def test_a_nature_that_answers_every_step_anew_is_noticed(folder, capsys):
+    """The worst nature of a horizon is no fixed distribution: its records raise an alarm."""
     run(["solve", *MODEL, *REACH, "--radius", "0.1", "-o", "s.rfmdp"])
     words = ["--radius", "0.1", "--policy", "s.rfmdp", "--nature", "worst", "--record", "d.csv"]
     assert run(["simulate", *MODEL, *REACH, *words]) == 0
-    assert run(["learn", *MODEL, *REACH, "--data", "d.csv", "--selection", "none"]) == 0
+    assert run(["learn", *MODEL, *REACH, "--data", "d.csv", "--selection", "none"]) == 2
+    assert "ALARM: what happens does not depend on what was before" in capsys.readouterr().out
 
 
 def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
@@ -85,7 +86,7 @@ def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
     [
         ([*REACH, "--policy", "nobody.rfmdp"], "cannot be read"),
         ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
-        ([*REACH, "--nature", "worst"], "are for a policy"),
+        ([*REACH, "--nature", "worst"], "is for a policy"),
         ([], "A property is needed"),
         ([*REACH, "--trajectories", "0"], "--trajectories must be > 0"),
     ],
