@@ -14,7 +14,7 @@ from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.cli.output import PATIENCE, ProgressLines
 from rfmdp.language.ast import Type
-from rfmdp.model.lattice import AnyModel
+from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.objective import MAX, Direction
 from rfmdp.outer.solution import Bounds, Status, shared_digits
 
@@ -85,6 +85,9 @@ def phases(answer: Answer) -> Iterator[str]:
     robust = sum(solution.stats.robust_sweeps for solution in answer.solutions)
     cheap = sum(solution.stats.cheap_sweeps for solution in answer.solutions)
     yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
+    if isinstance(answer.model, LatticeMDP):
+        names = ", ".join(factor.name for factor in answer.model.factors)
+        yield f"factors   contracted in the order {names}"
 
 
 def _listing(answer: Answer) -> Iterator[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 import rfmdp as rf
+from rfmdp.cli.main import run
 from rfmdp.threads import set_threads, threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*no enabled command:rfmdp.errors.PrismWarning")
@@ -306,6 +308,24 @@ def test_models_are_kept_by_their_factors_where_that_is_less_work(tmp_path):
     down = wide.replace("init 1", "init 0").replace("'=1)", "'=0)")  # one reachable state
     assert kind(down) is rf.FactoredMDP
     assert kind(network(8), "Pmaxmin=? [ F m0=0 ]") is rf.FactoredMDP
+
+
+def test_the_command_line_solves_by_factors_and_proves_it_again(tmp_path, capsys):
+    """From the PRISM file by the ordinary command: order of factors, policy file, verdict."""
+    (tmp_path / "ring.prism").write_text(network(13))
+    ring, result, policy = (str(tmp_path / n) for n in ("ring.prism", "r.rfmdp", "p.csv"))
+    question = ["--prop", 'R{"running"}maxmin=? [ C<=2 ]', "--radius", "0.05"]
+    files = ["-o", result, "--export-policy", policy]
+    assert run(["solve", ring, *question, *files, "--verbose"]) == 0
+    assert "factors   contracted in the order machine" in capsys.readouterr().out
+    assert run(["verify", result]) == 0
+    lines = Path(policy).read_text().splitlines()
+    assert len(lines) == 1 + 2 * 2**13
+    assert {line.rsplit(",", 1)[1] for line in lines[1:]} <= {
+        "noop", *(f"repair_{k}" for k in range(13))
+    }  # fmt: skip
+    assert run(["explain", result]) == 1
+    assert "written out" in capsys.readouterr().err
 
 
 def test_what_needs_transitions_says_so():
