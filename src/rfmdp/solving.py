@@ -30,6 +30,7 @@ from rfmdp.objective import (
     TemporalReward,
     Until,
 )
+from rfmdp.outer.average import solve_average
 from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.mixed import solve_mixed
@@ -247,6 +248,8 @@ def _run(task: Task, warm: FloatArray | None) -> StateBounds:
         task.clock.check_overdue()
         if problem.form is Form.DISCOUNTED:
             return solve_discounted(task, warm)
+        if problem.form is Form.AVERAGE:
+            return solve_average(task)
         solve_form = solve_mixed if problem.form is Form.MIXED else solve_unbounded
         result = solve_form(task, warm)
     except LimitReached as reached:  # before there was anything to prove
@@ -322,7 +325,7 @@ def _with_lost_rewards(
     those of rewards >= 0 are off by the same share, the others by as much per step. Twice that is
     paid, and so bounds that were inductive still are.
     """
-    if problem.lost is None or problem.form is Form.MIXED:  # `mixed` has paid for it
+    if problem.lost is None or problem.form in (Form.MIXED, Form.AVERAGE):  # these paid for it
         return lower, upper
     if problem.form in (Form.TOTAL, Form.TO_TARGET):
         below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from rfmdp.formats.files import load, save
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, BudgetUntil, Spec, Until
 from rfmdp.outer.solution import Policy
+from rfmdp.policies.decisions import values_after
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification.solution import verify
 
@@ -142,3 +144,11 @@ def test_rewards_that_are_no_counts_are_refused():
     model = with_rewards(random_mdp(1), Rewards(np.zeros(12), np.full(random_mdp(1).rows, 0.5)))
     with pytest.raises(ModelError, match=r"whole numbers >= 0; .* pays 0.5"):
         solve(model, Spec(BudgetUntil("safe", "goal", 5), MAX, MIN))
+
+
+def test_a_table_has_the_values_after_payments():
+    """The more was paid, the less can be reached; the first rule has the bounds of the solution."""
+    solution = solved()
+    lower = [values_after(solution, paid)[0] for paid in range(6)]
+    assert np.array_equal(lower[0], solution.lower)
+    assert all(np.all(more >= less - 1e-6) for more, less in pairwise(lower))

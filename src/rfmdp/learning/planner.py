@@ -45,10 +45,10 @@ class Planner:
 
     def __init__(self, structure: FactoredMDP, spec: Spec, deadline: float = math.inf) -> None:
         self.problem: Problem = pose(structure, spec)
-        if self.problem.form is Form.MIXED:
+        if self.problem.form in (Form.MIXED, Form.AVERAGE):
             raise ModelError(
-                "learn: a reward to a target must be >= 0 in every row; found a negative one. Use "
-                "C<=k (Cumulative) or C{discount=0.9} (Discounted)."
+                "learn: must be asked for a probability to reach, a reward >= 0 to a target or in "
+                f"total, a discounted one, or some steps; found a {self.problem.form.value}."
             )
         self.model = structure
         self._packed = PackedModel(structure, MIN)

@@ -24,7 +24,7 @@ ATTEMPTS = 8
 
 def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
     """Return bounds of all states, from a first guess (S,) of their values."""
-    iteration = PolicyIteration(task, _all_open(task.problem))
+    iteration = PolicyIteration(task, all_open(task.problem))
     guess = iteration.start(warm)
     stopped = None
     residual = 1e-1 * task.limits.precision * (1.0 - task.problem.discount)
@@ -41,7 +41,7 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
     return StateBounds(lower, upper, guess.value, guess.choice, stopped)
 
 
-def _all_open(problem: Problem) -> Region:
+def all_open(problem: Problem) -> Region:
     """Return the region of a problem in which nothing is settled by the graph."""
     model = problem.model
     graph = Graph(problem.model)

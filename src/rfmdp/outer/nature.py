@@ -125,6 +125,8 @@ def _empty_rounded(model: FactoredMDP, rows: IntArray, answers: FloatArray) -> N
 
 def _own_side(solution: Solution) -> FloatArray:
     side = solution.lower if solution.spec.nature is MAX else solution.upper
+    if solution.spec.objective.endless and solution.witness is not None:
+        side = solution.witness[0 if solution.spec.nature is MAX else 1]
     return solution.value if side is None else side
 
 

@@ -1,9 +1,9 @@
 """A specification on a model in normal form: what the solvers of the outer loop read.
 
-Six forms are enough for all objectives: probability of reaching (least fixed point), reward until a
-target (of both signs or not), total reward, discounted reward, and a finite number of backward
-steps. `Globally` is one minus the probability of leaving, with both directions turned: `flipped`
-says so.
+Seven forms are enough for all objectives: probability of reaching (least fixed point), reward until
+a target (of both signs or not), total reward, discounted reward, a mean in the long run, and a
+finite number of backward steps. `Globally` is one minus the probability of leaving, with both
+directions turned: `flipped` says so.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Form(Enum):
     MIXED = "reward of both signs to target"  # likewise
     TOTAL = "total reward"  # least fixed point of rewards
     DISCOUNTED = "discounted reward"
+    AVERAGE = "mean in the long run"
     STEPS = "finite horizon"
 
 
@@ -73,7 +74,7 @@ class Problem:
 def pose(model: FactoredMDP, spec: Spec) -> Problem:
     """Bring a specification on a model into normal form."""
     objective = spec.objective
-    if not objective.plain or objective.endless:
+    if not objective.plain:
         raise UnsupportedError(
             f"{spec}: this works for objectives whose policy depends on state and step alone; "
             "`solve`, `evaluate` and `verify` take all."
@@ -85,6 +86,8 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
     blank = Problem(
         model, Form.STEPS, spec.agent, spec.nature, none, ~none, np.zeros(model.rows), zero
     )
+    if objective.endless:
+        return _average(objective, blank)
     return _reward(objective, blank) if objective.rewarded else _until(objective, blank)
 
 
@@ -118,6 +121,16 @@ def _until(objective: Objective, blank: Problem) -> Problem:
     goal = target.astype(np.float64)
     inside = (BackwardStep(target | ~stay, goal),) * (last - first)
     return replace(problem, start=goal, steps=inside + before)
+
+
+def _average(objective: Objective, blank: Problem) -> Problem:
+    """Return the problem of a mean over all steps, for ever."""
+    model, problem = blank.model, replace(blank, form=Form.AVERAGE)
+    if objective.rewarded:
+        paid = row_rewards(model, objective.reward_name)
+        return replace(problem, reward=paid, lost=_lost(model, objective.reward_name, paid))
+    inside = where(model, objective.sets["target"])[model.row_states]
+    return replace(problem, reward=inside.astype(np.float64), probability=True)
 
 
 def _reward(objective: Objective, blank: Problem) -> Problem:

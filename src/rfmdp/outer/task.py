@@ -9,7 +9,7 @@ import numpy as np
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.settings import Clock, Limits
+from rfmdp.outer.settings import Clock, Limits, largest
 from rfmdp.outer.solution import Stats, Status
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -53,6 +53,8 @@ class Task:
         if self.problem.flipped:
             lower, upper = 1.0 - upper, 1.0 - lower
         scale = float(self.problem.probability)
+        if self.problem.form is Form.AVERAGE:
+            scale = largest(self.problem.reward)
         return self.limits.excess(lower, upper, self.interest, scale)
 
     def closed(self, lower: FloatArray, upper: FloatArray, value: FloatArray) -> bool:
@@ -97,6 +99,8 @@ class StateBounds:
 def nothing_proven(problem: Problem, stopped: Status) -> StateBounds:
     """Return what holds if the time is over before any work: the range of all values."""
     size = problem.model.states
-    lower = np.full(size, -np.inf if problem.form in (Form.DISCOUNTED, Form.MIXED) else 0.0)
+    lower = np.full(
+        size, 0.0 if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) else -np.inf
+    )
     upper = np.full(size, 1.0 if problem.probability else np.inf)
     return StateBounds(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), stopped)

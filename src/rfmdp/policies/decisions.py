@@ -15,7 +15,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Cumulative, Globally, Instantaneous, Parity, Reach, Spec, Until
 from rfmdp.outer.nature import finite
-from rfmdp.outer.problem import Problem, pose
+from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
 from rfmdp.rounding import reward_margin
@@ -73,6 +73,8 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     """
     model = solution.explicit_model
     problem = _one_step(model, solution.spec)
+    if problem.form is Form.AVERAGE:  # what one step pays does not count in the long run
+        problem = replace(problem, reward=np.zeros(model.rows))
     rows = entries(model.row_ptr, states)
     nature = Exact().prepare(model, solution.spec.nature)
     after = values_after(solution, step + 1)
@@ -161,8 +163,18 @@ def reached(solution: Solution, most: int, successors: int) -> IntArray:
 def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return bounds (S,) of the values when some steps are gone; infinite where none is proven.
 
-    Without a horizon they are the bounds of the solution, whatever the number of steps.
+    Without a horizon they are the bounds of the solution, whatever the number of steps; under a
+    budget `steps` is what was paid.
     """
+    if solution.spec.objective.layers > 1 and solution.witness is not None:
+        size = solution.model.states
+        first = min(steps, len(solution.policy.rows) - 1) * size
+        ends = (-np.inf, np.inf)
+        low, high = (
+            np.full(size, end) if side is None else side[first : first + size]
+            for side, end in zip(solution.witness, ends, strict=True)
+        )
+        return low, high
     later = remaining(solution.spec, steps)
     if later is solution.spec:
         rest_of = solution

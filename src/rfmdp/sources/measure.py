@@ -74,8 +74,9 @@ def measure(model: FactoredMDP, spec: Spec) -> Measured:
         case Total():
             return Measured(None, None, objective.reward)
     raise UnsupportedError(
-        "Trajectories of finite length do not show G without a bound, nor what counts from some "
-        f"step on only (F>=k, U[a,b]); got {type(objective).__name__}."
+        "Trajectories of finite length do not show G without a bound, means in the long run, "
+        "budgets, nor what counts from some step on only (F>=k, U[a,b]); got "
+        f"{type(objective).__name__}."
     )
 
 

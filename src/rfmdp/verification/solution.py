@@ -24,6 +24,7 @@ from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.average import long_run
 from rfmdp.verification.budget import follows, unfolded
 from rfmdp.verification.fields import Fault, field, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
@@ -39,7 +40,7 @@ from rfmdp.verification.winning import Winning
 Progress = Callable[[str], None]
 SOLVED = "solution/model."  # before the names of arrays of a learned model
 LEARNED = ("row_ptr", "row_actions", "valuations", "initial")  # what learning leaves as it is
-REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total")
+REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
 ROUNDING = 2.0**-50  # of widths
 
@@ -223,7 +224,10 @@ def _close(claim: Claim, lower: FloatArray, upper: FloatArray) -> BoolArray:
     """Return where (S,) the width is within precision times the value, or 2^-40 of the largest."""
     both = np.isfinite(lower) & np.isfinite(upper)
     size = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
-    scale = float(size.max(initial=1.0 if claim.kind in PROBABILITIES else 0.0))
+    least = 1.0 if claim.kind in PROBABILITIES else 0.0
+    if claim.kind == "LongRunAverage":
+        least = float(np.abs(claim.paid()[0]).max())
+    scale = float(size.max(initial=least))
     wanted = claim.precision * (1.0 if claim.absolute else size)
     with np.errstate(invalid="ignore"):
         width = np.where(lower == upper, 0.0, upper - lower)
@@ -239,6 +243,10 @@ class _Checker:
         self.kind, self.objective, self.policy = claim.kind, claim.objective, claim.policy
         self.turned = -1 if self.kind == "Globally" else 1
         reward = claim.paid() if self.kind in REWARDED else None
+        if self.kind == "LongRunShare":
+            inside = claim.states["target"].astype(np.float64)
+            rows = claim.written.rows, np.diff(claim.written.row_ptr)
+            reward = np.repeat(inside, rows[1]), np.zeros(rows[0])
         agent, nature = self.turned * claim.agent, self.turned * claim.nature
         self.game = Game(claim.written, agent, nature, reward)
         self.zeros: FloatArray = np.zeros(claim.model.states)
@@ -250,6 +258,8 @@ class _Checker:
             self._until()
         elif self.kind == "Parity":
             self._blocks()
+        elif self.kind in ("LongRunAverage", "LongRunShare"):
+            self._average()
         elif self.kind == "BudgetUntil":
             for side in sorted(self.claim.bounds):
                 self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
@@ -422,6 +432,18 @@ class _Checker:
             possible = trivial | self.game.enough((signs > FAIL) | unknown, side, rule)
             self.verdict.states(fine, f"{_name(side)} bound by induction",
                                 possible & bool(unknown.any()))  # fmt: skip
+
+    def _average(self) -> None:
+        """Check bounds of a mean in the long run by their witnesses."""
+        need(len(self.policy) == 1, "policy: must be one rule")
+        for side, claim in sorted(self.claim.bounds.items()):
+            need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
+            bias = self.claim.witness[side]
+            need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
+            self.progress(f"{_name(side)} bound")
+            rule = self.policy[0] if self._by_policy(side) else None
+            fine, possible = long_run(self.game, claim, bias, side, rule)
+            self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
 
     def _mixed(self) -> None:
         """Check bounds of a reward of both signs to a target: they must gain in every step.

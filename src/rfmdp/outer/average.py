@@ -1,0 +1,252 @@
+"""Means over all steps in the long run, with a proof for every state.
+
+A bound u (S,) of a side has a witness h (S,). Those who help the bound have answers so that in
+every state, whatever the others do, one of two things holds (for an upper bound; lower ones are
+its mirror image):
+
+    keep   the mean of u over the successors is at most u here, and reward + mean of h <= u + h here
+    climb  the mean of u over the successors is less than u here
+
+Why. u never grows on average, so the climbs, each of which lowers it by some d > 0, are finitely
+many on average. All other steps add up to: rewards of n steps <= the sum of u over the states seen,
+plus a constant; and that sum is at most n times u of the first state. Nothing has to end, and h may
+be any numbers. Where nature helps, one answer must do both parts of `keep`. That is asked of
+answers whose successors all have u at most u here; the mean then follows.
+
+Candidates come from discounted games: with a mean of n steps their values are n g + h + c / n, with
+g the gain and h the bias, so twice the value of 2 n steps less that of n steps is 3 n g + h. This h
+also prices moves between states of different gain. States of (nearly) the same gain get one u.
+Where a proof fails u is moved outwards: states that only climb by the time that they take, others
+by what they lack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rfmdp.inner.protocol import Side
+from rfmdp.kernels.sweep import row_span
+from rfmdp.outer.chain import Chain, Nodes
+from rfmdp.outer.discounted import all_open
+from rfmdp.outer.graph.components import components
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph.region import Region
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.policy_iteration import PolicyIteration
+from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.settings import STOPS, largest, status_of
+from rfmdp.outer.task import StateBounds, Task
+from rfmdp.ragged import renumbered, segment_all, segment_any
+from rfmdp.rounding import UNIT, reward_margin
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+HORIZONS = (1e2, 1e4, 1e6)  # mean numbers of steps of the discounted games, and twice those
+SAME = 0.05  # of the width that is wanted: gains that differ by less are one
+CLIMB = 1e-3  # of that width: what a step climbs at least
+ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of the chain that says how long climbs take
+
+
+def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
+    """Return bounds of all states, with their witnesses."""
+    problem, states = task.problem, task.problem.model.states
+    least, most = float(problem.reward.min()), float(problem.reward.max())
+    slack = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
+    lower, upper = np.full(states, least - slack), np.full(states, most + slack)
+    result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
+    nothing = np.zeros(states)
+    witness = {-1.0: nothing, 1.0: nothing}
+    guess = PolicyIteration(*_discounted(task, HORIZONS[0])).start(None)
+    try:
+        for steps in HORIZONS:
+            values = []
+            for horizon in (steps, 2.0 * steps):
+                search = PolicyIteration(*_discounted(task, horizon))
+                search.improve(guess, max(1e-3 * task.limits.precision / horizon, 2.0 * UNIT))
+                values.append(guess.value.copy())
+                guess.value *= 2.0  # where the next one is about
+            bias = 2.0 * values[1] - values[0]
+            guess.value = values[1] * (HORIZONS[1] / (2.0 * HORIZONS[0]))
+            with task.stats.phase("certify"):
+                for side in (-1.0, 1.0):
+                    _improve(Gains(task, bias, guess.choice, side), result, witness)
+            if task.closed(result.lower, result.upper, result.value):
+                break
+    except STOPS as stop:
+        result.stopped = status_of(stop)
+    result.value = 0.5 * result.lower + 0.5 * result.upper
+    result.witness = witness[-1.0], witness[1.0]
+    return result
+
+
+def _discounted(task: Task, steps: float) -> tuple[Task, Region]:
+    """Return the task of a discounted game of so many steps on average, and its region."""
+    problem = replace(task.problem, discount=1.0 - 1.0 / steps)
+    operator = Operator(problem, task.operator.inner, task.stats)
+    return replace(task, operator=operator), all_open(problem)
+
+
+def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]) -> None:
+    """Take a bound with its witness and policy if it is proven and better where it counts."""
+    task, side = gains.task, gains.side
+    if not task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW):
+        return
+    bound = gains.prove()
+    before = result.upper if side > 0.0 else result.lower
+    if bound is None or side * float((bound - before)[task.interest].sum()) > 0.0:
+        return
+    if side > 0.0:
+        result.upper = bound
+    else:
+        result.lower = bound
+    witness[side] = gains.bias
+    if gains.fixed is not None:
+        result.choice = gains.fixed
+    result.value = bound
+
+
+class Gains:
+    """The search for a bound of one side (+1 upper) with a given witness."""
+
+    def __init__(self, task: Task, bias: FloatArray, choice: IntArray, side: float) -> None:
+        problem = task.problem
+        self.task, self.bias, self.side, self.model = task, bias, side, problem.model
+        self.fixed = choice.copy() if side == -problem.agent.sign else None
+        self.helps = problem.nature.sign == -side
+        self.states = np.arange(self.model.states)
+        self.rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
+        self.owner = self.model.row_states[self.rows]
+        inner, stats = task.operator.inner, task.stats
+        self.operator = Operator(problem, inner, stats)
+        plain = replace(problem, reward=np.zeros(self.model.rows), lost=None)
+        self.plain = Operator(plain, inner, stats)
+        self.lost = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
+        self.operator.backup(bias, self.rows)
+        self.paid = self._surplus(self.operator.side(side)[self.rows])
+        self._graph = Graph(self.model)
+        self._moves = self._graph.edges.forward[2:]
+        self._faces: Faces | None = None
+        self._means = np.empty(0)
+
+    def _surplus(self, q: FloatArray) -> FloatArray:
+        """Return what u must be at least (seen from the side), for rows worth q by the witness."""
+        return self._surplus_of(np.arange(len(self.rows)), q)
+
+    def prove(self) -> FloatArray | None:
+        """Return a bound (S,), or None if none was proven."""
+        task, side = self.task, self.side
+        gain = self._best(self.paid)
+        scale = max(largest(gain), 1e-3 * largest(task.problem.reward))
+        width = max(task.limits.precision * scale, 1e3 * UNIT * largest(self.bias))
+        label = self._clusters(gain, SAME * width)
+        u = self._spread(gain, label)
+        u = u + side * SAME * task.limits.precision * np.abs(u)
+        for _ in range(ROUNDS):
+            task.clock.tick("certify", width)
+            keep, climb = self._needs(u, CLIMB * width)
+            need = self._best(np.minimum(side * keep, side * climb) * side)
+            short = side * (need - u) > 0.0
+            if not short.any():
+                return u
+            climbing = short & ~np.isfinite(self._best(keep))
+            u = u + side * self._time(u, climbing, CLIMB * width)
+            need = np.where(climbing, u, need)
+            u = self._spread(np.where(side * (need - u) > 0.0, need, u), label)
+        return None
+
+    def _clusters(self, gain: FloatArray, width: float) -> IntArray:
+        """Return the groups (S,) of states that may come back to each other with about one gain."""
+        order = np.argsort(gain, kind="stable")
+        level = np.empty(len(gain), dtype=np.int64)
+        level[order] = np.concatenate([[0], np.cumsum(np.diff(gain[order]) > width)])
+        parts = components(self._graph, np.ones(len(gain), dtype=np.bool_))
+        return renumbered(level * len(gain) + parts.component)
+
+    def _best(self, need: FloatArray) -> FloatArray:
+        """Return what all rows (n,) that count need, per state (S,)."""
+        if self.fixed is not None:
+            return need
+        reduce = np.maximum if self.side > 0.0 else np.minimum
+        worst: FloatArray = reduce.reduceat(need, self.model.row_ptr[:-1])
+        return worst
+
+    def _spread(self, u: FloatArray, label: IntArray) -> FloatArray:
+        """Return numbers (S,) with the farthest one of every cluster for all its states."""
+        far = np.full(int(label.max()) + 1, -self.side * np.inf)
+        (np.maximum if self.side > 0.0 else np.minimum).at(far, label, u)
+        return far[label]
+
+    def _needs(self, u: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+        """Return what u would have to be for rows (n,) to keep, and to climb; infinite if never."""
+        side = self.side
+        self.plain.backup(u, self.rows)
+        low, high = np.empty(len(self.rows)), np.empty(len(self.rows))
+        row_span(self.rows, *self._moves, u, low, high)
+        mean = np.clip(self.plain.side(side)[self.rows], low, high)  # a mean is between extremes
+        here = u[self.owner]
+        climb = mean + side * least
+        if not self.helps:
+            keep = np.where(side * (mean - here) <= 0.0, self.paid, side * np.inf)
+            return keep, climb
+        keep = self.paid.copy()
+        worse = self._worse(u)
+        if worse.any():
+            keep[worse] = side * np.inf
+            self._stay(u, keep)
+        return keep, climb
+
+    def _worse(self, u: FloatArray) -> BoolArray:
+        """Return the rows (n,) that may lead to states with u beyond that of their own."""
+        pointers, successors = self._moves
+        here = np.repeat(u[self.model.row_states], np.diff(pointers))
+        return segment_any(self.side * (u[successors] - here) > 0.0, pointers)[self.rows]
+
+    def _stay(self, u: FloatArray, keep: FloatArray) -> None:
+        """Let nature answer by vertices that lead to no state with u beyond, in place."""
+        side = self.side
+        if self._faces is None:
+            self._faces = Faces(self.model, np.sort(self.rows))
+            mean, margin = self._faces.expectations(self.bias)
+            self._means = mean + side * margin
+        faces = self._faces
+        place = np.full(self.model.rows, -1, dtype=np.int64)
+        place[self.rows] = np.arange(len(self.rows))
+        home = u[self.model.row_states[faces.rows]][faces.owner]
+        beyond = side * (u[faces.successor] - np.repeat(home, np.diff(faces.entry_ptr))) > 0.0
+        inside = segment_all(~faces.taken | ~beyond, faces.entry_ptr)
+        best, _ = faces.best(self._means, inside, -side)
+        reward = self.task.problem.reward[faces.rows]
+        slack = np.where(np.isfinite(best), reward_margin(reward, best), 0.0)
+        listed = place[faces.rows]
+        taken = np.isinf(keep[listed]) & np.isfinite(best)
+        worth = (reward + best + side * slack)[taken]
+        keep[listed[taken]] = self._surplus_of(listed[taken], worth)
+
+    def _surplus_of(self, listed: IntArray, q: FloatArray) -> FloatArray:
+        here = self.bias[self.owner[listed]]
+        surplus = q - here
+        shift = surplus - q  # the error of a sum is a float [Knuth]
+        exact = (q - (surplus - shift)) + (-here - shift) == 0.0
+        surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
+        return surplus + self.side * self.lost if self.lost else surplus
+
+    def _time(self, u: FloatArray, climbing: BoolArray, least: float) -> FloatArray:
+        """Return twice `least` for every step (S,) that climbing states take, on average."""
+        steps = np.zeros(self.model.states)
+        nodes = np.flatnonzero(climbing)
+        if not len(nodes):
+            return steps
+        choice = self.model.row_ptr[:-1].copy() if self.fixed is None else self.fixed
+        if self.fixed is None:
+            q = self.plain.middle(self.rows, np.ones(self.model.rows, dtype=np.bool_))
+            self.plain.choose(q, nodes, choice, u.copy())
+        answers = self.plain.inner.respond(u, choice[nodes])
+        each = np.full(self.model.rows, 2.0 * least)
+        chain = Chain(self.model, Nodes.alone(nodes), choice, answers, steps, each)
+        accuracy = np.full(len(nodes), 0.1 * least)
+        settled = chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
+        if not settled and not (chain.direct and chain.solve()):
+            return np.where(climbing, 2.0 * least, 0.0)
+        chain.put(steps)
+        return np.maximum(steps, 0.0)

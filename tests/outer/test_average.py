@@ -1,0 +1,206 @@
+"""Means in the long run, against all pairs of memoryless strategies, Storm, and forged files."""
+
+import itertools
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from oracles.storm import storm_value
+from rfmdp.answers.answer import check
+from rfmdp.formats.files import load, save
+from rfmdp.language.load import parse_prism
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, MIN, LongRunAverage, LongRunShare, Spec
+from rfmdp.outer.settings import Limits, Measure
+from rfmdp.outer.solution import Status
+from rfmdp.policies.decisions import decisions
+from rfmdp.sets.families import Interval, Singleton
+from rfmdp.solving import evaluate, solve
+from rfmdp.verification.solution import verify
+
+from .games import combinations, corner_members, explicit, random_model
+from .random_specs import PAIRS
+from .test_mixed import mean_reward, recurrent_classes
+from .test_storm import random_mdp
+
+MOST = 3000  # pairs of strategies of a game that is enumerated
+QUEUE = """mdp
+const int N = 12;
+module queue
+  x : [0..N];
+  [slow] true -> 0.3 : (x'=min(x+1,N)) + 0.35 : (x'=max(x-1,0)) + 0.35 : true;
+  [fast] true -> 0.3 : (x'=min(x+1,N)) + 0.6 : (x'=max(x-1,0)) + 0.1 : true;
+endmodule
+rewards "cost" true : x; [fast] true : 5; endrewards
+"""
+
+
+def chain_means(matrix: np.ndarray, reward: np.ndarray) -> np.ndarray:
+    """Return the mean reward of a step in the long run, from every state of a chain."""
+    value, recurrent = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=bool)
+    for states in recurrent_classes(matrix):
+        value[states] = mean_reward(matrix, reward, states)
+        recurrent[states] = True
+    rest = ~recurrent
+    block = np.eye(rest.sum()) - matrix[np.ix_(rest, rest)]
+    value[rest] = np.linalg.solve(block, matrix[np.ix_(rest, recurrent)] @ value[recurrent])
+    return value
+
+
+def enumerated(model: FactoredMDP, paid: np.ndarray, pair) -> np.ndarray | None:
+    """Return the value by trying all pairs: memoryless strategies are optimal for both."""
+    game = explicit(model, members=corner_members)
+    if combinations(game) > MOST:
+        return None
+    opt = {MAX: np.max, MIN: np.min}
+    answers = []
+    for policy in itertools.product(*game.rows):
+        chains = itertools.product(*(game.moves[r] for r in policy))
+        means = [chain_means(np.array(matrix), paid[list(policy)]) for matrix in chains]
+        answers.append(opt[pair[1]](means, axis=0))
+    return opt[pair[0]](answers, axis=0)
+
+
+def enclosed(model, paid, objective, pair):
+    """Check that a solution encloses the enumerated value, is close to it, and proves itself."""
+    value = enumerated(model, paid, pair)
+    if value is None:
+        return
+    limits = Limits(precision=1e-5, measure=Measure.ABSOLUTE)  # many values are exactly 0
+    everywhere = np.ones(model.states, bool)
+    solution = solve(model, Spec(objective, *pair), limits=limits, states=everywhere)
+    slack = 1e-9  # of elimination, for rewards up to 3 and chains of four states
+    assert np.all(solution.lower <= value + slack)
+    assert np.all(value <= solution.upper + slack)
+    assert solution.status is Status.CERTIFIED
+    assert verify(solution).valid, str(verify(solution))
+
+
+def check_seed(seed, pair):
+    rng = np.random.default_rng(seed)
+    model = random_model(seed, 4)
+    paid = rng.choice([-2.0, 0.0, 1.0, 3.0], model.rows)
+    model = replace(model, rewards={"r": Rewards(np.zeros(model.states), paid)})
+    enclosed(model, paid, LongRunAverage("r"), pair)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(PAIRS))
+@settings(max_examples=60, deadline=None)
+def test_bounds_enclose_all_pairs_of_strategies(seed, pair):
+    """Of games in which nature can empty edges, with one to three factors."""
+    check_seed(seed, pair)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 2500, 250))
+def test_ten_thousand_games(first):
+    """All four pairs of directions of 2,500 games; none is outside of its bounds."""
+    for seed in range(first, first + 250):
+        for pair in PAIRS:
+            check_seed(seed, pair)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(PAIRS))
+@settings(max_examples=20, deadline=None)
+def test_shares_are_means_of_ones(seed, pair):
+    """The share of time in some states is the mean of a reward of one there."""
+    model = random_model(seed, 4)
+    inside = np.random.default_rng(seed).random(model.states) < 0.5
+    enclosed(model, inside[model.row_states].astype(float), LongRunShare(inside), pair)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("formula", "objective"),
+    [('R{{"cost"}}{}=? [LRA]', LongRunAverage("cost")), ('LRA{}=? ["goal"]', LongRunShare("goal"))],
+)
+def test_plain_models_have_storms_values(formula, objective, seed):
+    """Storm's value lies between the bounds, up to what its value iteration leaves open."""
+    model = random_mdp(seed)
+    for agent, word in ((MAX, "max"), (MIN, "min")):
+        value = storm_value(model, formula.format(word))
+        solution = solve(model, Spec(objective, agent, MIN), states=np.ones(model.states, bool))
+        assert np.all(solution.lower <= value + 1e-6)
+        assert np.all(value <= solution.upper + 1e-6)
+
+
+def test_an_edge_that_nature_can_empty():
+    """Nature leaves the good state at once or never, whatever is worse: 0 or 1."""
+    leave = Interval([0.0, 0.0], [1.0, 1.0])
+    model = FactoredMDP.from_rows(
+        [[([0], [0, 1])], [([], [1])]], [leave], labels={"good": [True, False]}
+    )
+    for nature, value in ((MIN, 0.0), (MAX, 1.0)):
+        solution = solve(model, Spec(LongRunShare("good"), MAX, nature)).require_certified()
+        assert solution.at_initial().lower <= value <= solution.at_initial().upper
+        assert verify(solution).valid
+
+
+def test_a_lottery_between_two_ends():
+    """A coin leads to 3 or to 0 for ever: 1.5 on average; a coin of 0.4 to 0.6: 1.2 or 1.8."""
+    for coin, values in ((Singleton([0.5, 0.5]), (1.5, 1.5)), (Interval([0.4, 0.4], [0.6, 0.6]),
+                                                             (1.2, 1.8))):  # fmt: skip
+        model = FactoredMDP.from_rows([[([0], [1, 2])], [([], [1])], [([], [2])]], [coin],
+                                      rewards={"r": Rewards(np.array([7.0, 3.0, 0.0]),
+                                                            np.zeros(3))})  # fmt: skip
+        for nature, value in zip((MIN, MAX), values, strict=True):
+            bounds = solve(model, Spec(LongRunAverage(), MAX, nature)).at_initial()
+            assert bounds.lower <= value <= bounds.upper
+            assert bounds.width <= 1e-5
+
+
+def test_words_of_prism_and_storm():
+    """All forms are answered on a queue; costs are positive shares."""
+    model = parse_prism(QUEUE).with_radius(0.02)
+    answers = [check(model, text) for text in ("Rminmax=? [ S ]", "Rminmax=? [ LRA ]")]
+    assert answers[0].value == answers[1].value
+    assert answers[0].status is Status.CERTIFIED
+    share = check(model, "Sminmax=? [ x=N ]")
+    assert share.lower == check(model, "LRAminmax=? [ x=N ]").lower
+    assert check(model, f"Smin>={share.lower / 2} [ x=N ]").value in (True, False)
+    assert check(model, "Smaxmin<=1 [ x=N ]").value is True
+
+
+@lru_cache
+def solved():
+    return solve(parse_prism(QUEUE).with_radius(0.02), "Rminmax=? [ S ]")
+
+
+def test_a_policy_is_evaluated_and_nature_fixed():
+    """The policy alone has the upper bound; nature's answers to it make a chain of that mean."""
+    solution = solved()
+    alone = evaluate(solution.model, solution.policy, "Rminmax=? [ S ]")
+    assert alone.at_initial().lower <= solution.at_initial().upper
+    assert solution.at_initial().lower <= alone.at_initial().upper
+    chain = solve(solution.nature().chain(), "Rminmax=? [ S ]").at_initial()
+    assert abs(chain.upper - solution.at_initial().upper) <= 1e-5 * chain.upper
+
+
+def test_a_file_proves_itself_and_forged_ones_do_not(tmp_path):
+    """A bound moved inwards, another witness, another policy, no witness."""
+    solution = solved()
+    save(solution, tmp_path / "a.rfmdp")
+    assert verify(tmp_path / "a.rfmdp").valid
+    assert np.array_equal(load(tmp_path / "a.rfmdp").witness[1], solution.witness[1])
+    low, high = solution.lower, solution.upper
+    forged = [
+        replace(solution, lower=low + 0.01, upper=high + 1, value=high + 1, precision=9.0),
+        replace(solution, lower=low - 1, upper=high - 0.01, value=high - 0.01, precision=9.0),
+        replace(solution, witness=(solution.witness[0], 0.0 * high)),
+        replace(solution, witness=(solution.witness[0][::-1].copy(), solution.witness[1])),
+        replace(solution, witness=(None, solution.witness[1])),
+        replace(solution, policy=replace(solution.policy, rows=solution.policy.rows ^ 1)),
+    ]
+    for result in forged:
+        assert verify(result).failed
+
+
+def test_one_action_does_not_change_a_mean():
+    """What is shown of an action is the mean after it: here the same for all."""
+    solution = solved()
+    shown = decisions(solution, np.arange(solution.model.states))
+    assert np.all(shown.lower <= solution.upper[0])
+    assert np.all(solution.lower[0] <= shown.upper)
