@@ -23,7 +23,7 @@ from rfmdp.errors import RfmdpError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.sequential import Orders, Sequential
+from rfmdp.inner.sequential import Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
@@ -112,7 +112,7 @@ def measure(shape, kind, radius, budget, rng):
     model, values = case_model(shape, kind, radius, rows, rng)
     everything = np.arange(rows)
     # with known distributions sequential contraction is the plain expectation
-    solvers = {"nominal": (Sequential(orders=Orders.ONE).prepare(model.nominal(), MIN), everything)}
+    solvers = {"nominal": (Sequential().prepare(model.nominal(), MIN), everything)}
     plain = [IntervalArithmetic(), Sequential(), Exact()]
     solvers |= {inner.name: (inner.prepare(model, MIN), everything) for inner in plain}
     warm_up(solvers, values, model.rows)

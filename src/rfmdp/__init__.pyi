@@ -77,7 +77,6 @@ from .inner.radius_sum import (
     RadiusSum as RadiusSum,
 )
 from .inner.sequential import (
-    Orders as Orders,
     Sequential as Sequential,
 )
 from .inner.vertices import (

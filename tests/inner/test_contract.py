@@ -14,7 +14,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.radius_sum import RadiusSum
-from rfmdp.inner.sequential import Orders, Sequential
+from rfmdp.inner.sequential import Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MIN
 from rfmdp.sets.families import L1Ball
@@ -38,7 +38,6 @@ FINITE = [
     VertexEnumeration(),
     IntervalArithmetic(),
     Sequential(),
-    Sequential(orders=Orders.ONE),
     Alternating(),
     Alternating(starts=1),
     Sandwich(Sequential(), Alternating()),

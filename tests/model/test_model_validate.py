@@ -266,18 +266,6 @@ def test_rewards_are_numbers():
         Rewards([1.0], ["much"])
 
 
-def test_sets_filled_by_hand_are_checked(model):
-    """Sets of a model are checked, whoever filled their arrays."""
-    sets = replace(model.marginals, upper=model.marginals.upper + 6.5)
-    assert "Marginal 0: upper bounds must lie in [0, 1], outcome 0 has 7.0." in str(
-        validate(replace(model, marginals=sets))
-    )
-    with pytest.raises(ModelError, match="kind must be within"):
-        FactoredMDP.from_arrays(
-            [0, 1], [[0]], [0, 0], replace(Marginals.from_sets([COIN]), kind=np.array([99], "i1"))
-        )
-
-
 def test_types_of_arrays_are_checked(model):
     """Arrays of other types would make kernels compile anew, or fail."""
     wrong = replace(model, successors=model.successors.astype(np.float64))

@@ -1,13 +1,17 @@
+from dataclasses import fields
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from rfmdp.errors import ModelError
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.questions import bounds
 from rfmdp.sets.vertices import vertices
 
-from .strategies import finite_sets
+from .strategies import balls, finite_sets
 
 SETS = [
     Singleton([0.25, 0.75]),
@@ -103,3 +107,48 @@ def test_a_box_of_one_point_comes_back_as_that_point():
     packed = Marginals.from_sets([ball])
     assert packed.kind.tolist() == [Kind.SINGLETON]
     assert np.array_equal(Marginals.from_sets(packed).lower, packed.lower)
+
+
+def columns(packed):
+    """Return all arrays of packed sets but the bounds of a text."""
+    return {f.name: getattr(packed, f.name) for f in fields(packed) if f.name != "stated"}
+
+
+@given(st.lists(finite_sets() | balls(partial(LpBall, exponent=2.5)), max_size=5))
+def test_arrays_of_sets_are_the_same_sets(sets):
+    """Sets that are made again from their arrays are the same to the last bit."""
+    packed = Marginals.from_sets(sets)
+    again = Marginals.from_columns(**columns(packed))
+    for name, array in columns(packed).items():
+        assert np.array_equal(getattr(again, name), array, equal_nan=array.dtype.kind == "f"), name
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        ("upper", 1, 7.0, "Marginal 0: upper bounds must lie in"),
+        ("lower", 1, np.nan, "Marginal 0: lower bounds must lie in"),
+        ("nominal", 2, 0.9, "nominal probabilities must sum to 1"),
+        ("radius", 2, -0.1, "radius must be finite and >= 0"),
+        ("radius", 4, np.inf, "radius must be finite and >= 0"),
+        ("exponent", 2, 0.5, "exponent must be in"),
+        ("exponent", 4, np.nan, "Marginal 4: must be a box, a ball or a list of vertices"),
+        ("corners", 0, 0.3, "probabilities must sum to 1"),
+        ("kind", 5, 9, ""),
+        ("outcome_ptr", 1, 0, "Marginal 0: must have at least one outcome"),
+        ("corner_ptr", 6, 3, "corner_ptr must be a vector that starts with 0 and ends with 4"),
+    ],
+)
+def test_arrays_of_no_sets_are_refused(name, place, value, message):
+    """Numbers that no constructor lets through are refused, whoever wrote them.
+
+    What a set is follows from its numbers: a kind that contradicts them is not believed.
+    """
+    packed = Marginals.from_sets(SETS)
+    arrays = {k: np.array(a) for k, a in columns(packed).items()}
+    arrays[name][place] = value
+    if not message:
+        assert np.array_equal(Marginals.from_columns(**arrays).kind, packed.kind)
+        return
+    with pytest.raises(ModelError, match=message):
+        Marginals.from_columns(**arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,10 +20,16 @@ T = TypeVar("T")
 
 
 def marginals_of(arrays: Mapping[str, AnyArray]) -> Marginals:
-    """Return the sets of a record."""
+    """Return the sets of a record, made again by their constructors, which check them."""
     needed = [f.name for f in fields(Marginals) if f.name != "stated"]
-    stored = {name: arrays[f"marginals.{name}"] for name in needed}
-    return Marginals(**stored, stated=arrays.get("marginals.stated"))
+    sets = Marginals.from_columns(**{name: arrays[f"marginals.{name}"] for name in needed})
+    stated = arrays.get("marginals.stated")
+    if stated is None:
+        return sets
+    inside = stated.shape == (2, len(sets.nominal)) and stated.dtype == np.float64
+    if not inside or not np.all((stated >= 0.0) & (stated <= 1.0)):
+        raise FileError("stated bounds must be two probabilities per outcome")
+    return replace(sets, stated=stated)
 
 
 def variable_of(described: Any) -> Variable:

@@ -40,7 +40,6 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Provenance, Record, to_record
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.validate import with_own_bounds
 from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.product import Product, Table, product_of_pairs
 from rfmdp.types import AnyArray, FloatArray
@@ -101,7 +100,7 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
         provenance=Provenance.from_json(header["provenance"]) if "provenance" in header else None,
     )
     require_valid(model)
-    return replace(model, marginals=with_own_bounds(model.marginals))
+    return model
 
 
 @to_record.register

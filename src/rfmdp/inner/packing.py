@@ -28,7 +28,7 @@ from rfmdp.ragged import (
     starts,
 )
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.vertices import vertices_bulk
+from rfmdp.sets.vertices import VERTEX_LIMIT, vertices_bulk
 from rfmdp.threads import spread
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
@@ -211,8 +211,10 @@ def minimiser_address(kinds: AnyArray) -> int:
     return curved_address()
 
 
-def corners_of(model: FactoredMDP, which: IntArray | None = None) -> Corners:
-    """Return the vertices of the marginals `which`; others have none.
+def corners_of(
+    model: FactoredMDP, which: IntArray | None = None, limit: int = VERTEX_LIMIT
+) -> Corners:
+    """Return the vertices of the marginals `which`, at most `limit` each; others have none.
 
     Polytopes are always listed, because their minimiser reads the vertices.
     """
@@ -221,7 +223,7 @@ def corners_of(model: FactoredMDP, which: IntArray | None = None) -> Corners:
     if which is not None:
         listed[which] = True
     wanted = np.flatnonzero(listed)
-    ptr, flat = vertices_bulk(marginals, wanted)
+    ptr, flat = vertices_bulk(marginals, wanted, limit)
     lengths = np.zeros(len(marginals), dtype=np.int64)
     lengths[wanted] = segment_lengths(ptr)
     return starts(lengths), flat

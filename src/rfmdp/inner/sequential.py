@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import ClassVar
 
 import numpy as np
@@ -22,33 +21,25 @@ from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
 
 
-class Orders(Enum):
-    """In which orders the factors are contracted."""
-
-    ONE = 1  # the factor with the most vertices first: the cheapest
-    BOTH = 2  # also the reverse, and the better bound of the two
-
-
 @dataclass(frozen=True, slots=True)
 class Sequential:
-    """Relaxation: nature may answer each factor after seeing the outcomes of earlier ones."""
+    """Relaxation: nature may answer each factor after seeing the outcomes of earlier ones.
+
+    Factors are contracted in two orders, that with the most vertices first or last; the better
+    bound counts.
+    """
 
     name: ClassVar[str] = "sequential"  # as on the command line
-
-    orders: Orders = Orders.BOTH
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model; every set that has a linear minimiser fits."""
         weight = branching_weight(model)
-        weights = [weight, -weight] if self.orders is Orders.BOTH else [weight]
-        packed = [PackedModel(model, nature, pack_rows(model, w)) for w in weights]
+        packed = [PackedModel(model, nature, pack_rows(model, w)) for w in (weight, -weight)]
         backups = [_backup(order) for order in packed]
         proves = relaxation_side(nature)
 
         def best_order(value: FloatArray, rows: IntArray) -> IntArray:
             """Return which of the orders proves most in every row; the first if they agree."""
-            if len(packed) == 1:
-                return np.zeros(len(rows), dtype=np.int64)
             proven = []
             for backup in backups:
                 low, high = np.empty(model.rows), np.empty(model.rows)

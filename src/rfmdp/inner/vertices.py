@@ -13,7 +13,6 @@ from rfmdp.inner.protocol import PreparedRows, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_lengths, segment_sum
-from rfmdp.sets.vertices import vertex_count
 from rfmdp.types import FloatArray, IntArray
 
 
@@ -37,8 +36,10 @@ class VertexEnumeration:
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
         used = np.unique(model.row_marginals).astype(np.int64)
-        _require_vertices(model, used, self.vertex_limit)
-        corners = corners_of(model, used)
+        try:
+            corners = corners_of(model, used, self.vertex_limit)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"VertexEnumeration: {error}") from error
         numbers = segment_lengths(corners[0]) // np.maximum(1, model.marginals.sizes)
         counts = np.log(np.maximum(1, numbers))
         products = segment_sum(counts[model.row_marginals], model.marginal_ptr)
@@ -56,19 +57,3 @@ class VertexEnumeration:
             packed.run(vertex_rows, value, rows, answers, bounds)
 
         return prepared_products(packed, Side.BOTH, solve)
-
-
-def _require_vertices(model: FactoredMDP, which: IntArray, limit: int) -> None:
-    """Raise `UnsupportedError` if a marginal has no finite list of at most `limit` vertices."""
-    for j in which:
-        try:
-            count = vertex_count(model.marginals, int(j))
-        except UnsupportedError as error:
-            raise UnsupportedError(
-                f"VertexEnumeration: {model.marginal_name(int(j))}: {error}"
-            ) from error
-        if count > limit:
-            raise UnsupportedError(
-                f"VertexEnumeration: {model.marginal_name(int(j))} has {count} vertices, more than "
-                f"the limit of {limit}; use Exact or McCormick, or raise the limit."
-            )

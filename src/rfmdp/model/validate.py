@@ -19,7 +19,6 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.report import Issue, Report, Severity, model_sizes
 from rfmdp.ragged import owner, segment, segment_lengths, segment_product
-from rfmdp.sets.validate import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 SHOWN_SIZES = 12  # factors of a product that are written out
@@ -73,13 +72,10 @@ def validate(model: FactoredMDP) -> Report:
     issues = _check_types(model)
     if issues:
         return Report(tuple(issues))
-    layout = _check_sets(model, layout_problems(model.marginals))
-    issues = _check_pointers(model) + layout
+    issues = _check_pointers(model)
     followed = not issues
     for check in _GENERAL:
         issues += check(model)
-    if not layout:
-        issues += _check_sets(model, problems(model.marginals))
     for check in _ROWS if followed else ():
         issues += check(model)
     *sizes, marginals = model_sizes(model)
@@ -155,17 +151,6 @@ def _check_types(model: FactoredMDP) -> list[Issue]:
     for name in ("row_ptr", "marginal_ptr", "successor_ptr"):
         if getattr(model, name).size == 0:
             issues.append(_error(name, "must have at least one entry."))
-    return issues
-
-
-def _check_sets(model: FactoredMDP, found: Sequence[tuple[int, str]]) -> list[Issue]:
-    """Return what is wrong with the uncertainty sets, each by the name of its marginal."""
-    issues = [
-        _error(_marginal(model, j) if j >= 0 else "Marginals", text) for j, text in found[:NAMED]
-    ]
-    if len(found) > NAMED:
-        more = len(found) - NAMED
-        issues.append(_error("And so on", f"{more} further sets that are none."))
     return issues
 
 

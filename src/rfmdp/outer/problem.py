@@ -167,6 +167,8 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
 def _lost(model: FactoredMDP, name: str | None, paid: FloatArray) -> FloatArray | None:
     """Return what rounding took from what rows pay, (R,), exactly; None if nothing."""
     rewards = model.reward(name)
+    if not (rewards.row.any() and rewards.state.any()):
+        return None
     state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
     shift = paid - rewards.row  # Knuth's two-sum
     lost = (rewards.row - (paid - shift)) + (state - shift)

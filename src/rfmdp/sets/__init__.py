@@ -3,7 +3,6 @@
 families    what every set is, exactly
 marginals   many sets packed into arrays for the kernels
 radius      sets around nominal distributions
-validate    everything that is wrong with packed sets
 questions   what other layers ask of one set: bounds, membership, the least expectation
 supports, vertices
             what they ask of many

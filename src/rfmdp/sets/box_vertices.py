@@ -29,7 +29,6 @@ from rfmdp.ragged import owners, starts
 from rfmdp.rounding import MERGED
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
-SUMS_LIMIT = 1 << 22
 LOWER, FRACTION, UPPER = 0, 1, 2
 
 
@@ -120,12 +119,17 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
     return parts
 
 
-def box_points(boxes: Boxes) -> tuple[IntArray, FloatArray]:
+def box_points(boxes: Boxes, limit: int) -> tuple[IntArray, FloatArray]:
     """Return (box, points): the vertices (V, X), box after box, lexicographic within a box.
 
     Entries at a bound are that bound; a fractional entry is rounded once, and is positive.
+
+    Raises
+    ------
+    UnsupportedError
+        If the boxes have more than `limit` vertices together.
     """
-    box, choice, left = _choices(boxes.width, boxes.mass)
+    box, choice, left = _choices(boxes.width, boxes.mass, limit)
     points = np.where(choice == UPPER, boxes.upper[box], boxes.lower[box])
     row, column = np.nonzero(choice == FRACTION)
     fraction = boxes.base[box[row], column] + left[row]
@@ -162,28 +166,6 @@ def _distinct(
     keep[snapped_only] = False
     keep[snapped_only[order[new]]] = True
     return keep
-
-
-def count_points(boxes: Boxes) -> int:
-    """Return how many vertices the boxes have, without building or merging them.
-
-    Pairs of subset sums of the two halves of the entries are counted per fractional entry:
-    O(X 2^(X/2)) in general, and far less if widths repeat, because equal sums are merged.
-
-    Examples
-    --------
-    >>> [(_, box)] = int_boxes(np.zeros((1, 10)), np.full((1, 10), 0.25))
-    >>> count_points(box)
-    210
-    """
-    total = 0
-    for line, mass in zip(boxes.width, boxes.mass, strict=True):
-        widths = np.sort(line[line > 0])
-        total += _count_subsets(widths, mass, mass)
-        for width, repeats in zip(*np.unique(widths, return_counts=True), strict=True):
-            others = np.delete(widths, np.searchsorted(widths, width))
-            total += int(repeats) * _count_subsets(others, mass - width + 1, mass - 1)
-    return total
 
 
 def to_units(values: FloatArray, bits: int) -> AnyArray:
@@ -228,7 +210,7 @@ def _by_bits(numbers: FloatArray, terms: int) -> list[tuple[IntArray, int]]:
     return [(which, bits) for which, bits in parts if len(which)]
 
 
-def _choices(widths: AnyArray, mass: AnyArray) -> tuple[IntArray, AnyArray, AnyArray]:
+def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, AnyArray, AnyArray]:
     """Return (box, choice, left) of all vertices: choice (V, X) of LOWER, FRACTION, UPPER."""
     boxes, size = widths.shape
     # rest[:, k]: what the entries from k on can still take
@@ -250,6 +232,11 @@ def _choices(widths: AnyArray, mass: AnyArray) -> tuple[IntArray, AnyArray, AnyA
         keep[:, FRACTION] &= (fraction == 0) & (width > 0)
         keep[:, UPPER] &= width > 0
         child = np.flatnonzero(keep)
+        if len(child) > (limit if k == size - 1 else size + 4 * limit):
+            raise UnsupportedError(
+                f"A set with {size} outcomes has more than {limit} vertices; use an inner solver "
+                "that needs none."
+            )
         parent = child // 3
         trail.append((parent, (child % 3).astype(np.int8)))
         box = box[parent]
@@ -267,36 +254,3 @@ def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
         choice[:, k] = chosen[node]
         node = parent[node]
     return choice
-
-
-def _count_subsets(widths: AnyArray, low: int, high: int) -> int:
-    """Count the subsets of sorted widths whose sum lies in [low, high]."""
-    if low > high or high < 0:
-        return 0
-    half = len(widths) // 2
-    sums, counts = _subset_sums(widths[:half], high, len(widths))
-    other_sums, other_counts = _subset_sums(widths[half:], high, len(widths))
-    running = np.concatenate([np.zeros(1, other_counts.dtype), np.cumsum(other_counts)])
-    first = np.searchsorted(other_sums, low - sums, side="left")
-    last = np.searchsorted(other_sums, high - sums, side="right")
-    return int((counts * (running[last] - running[first])).sum())
-
-
-def _subset_sums(widths: AnyArray, cap: int, entries: int) -> tuple[AnyArray, AnyArray]:
-    """Return the distinct subset sums up to `cap`, ascending, and how often each occurs."""
-    sums = np.zeros(1, dtype=widths.dtype)
-    counts: AnyArray = np.ones(1, dtype=np.int64 if entries <= 60 else object)
-    for width in widths:
-        both = np.concatenate([sums, sums[sums <= cap - width] + width])
-        counts = np.concatenate([counts, counts[sums <= cap - width]])
-        order = np.argsort(both, kind="stable")
-        both = both[order]
-        fresh = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
-        sums = both[fresh]
-        counts = np.add.reduceat(counts[order], fresh)
-        if len(sums) > SUMS_LIMIT:
-            raise UnsupportedError(
-                f"The vertices of a box with {entries} outcomes of different widths are too many "
-                "to count; use an inner solver that needs no vertices."
-            )
-    return sums, counts

@@ -7,18 +7,15 @@ other, cut by pointers (M + 1,).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import entries, segment, segment_any, segment_lengths, segment_sum, starts
+from rfmdp.ragged import entries, owner, segment, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import ATTAINED, DOUBT, SUM_TOLERANCE
 from rfmdp.sets.exact import excess, normalised, without_excess
 from rfmdp.types import BoolArray, FloatArray, IntArray
-
-Problem: TypeAlias = tuple[int, str]  # a set (-1: all of them), and what must hold and was found
 
 
 def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -30,77 +27,43 @@ def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
 def check_boxes(
     ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray, name: str = ""
 ) -> None:
-    """Raise `ModelError` for the first box (O,) that is empty or has a bad nominal member.
+    """Raise `ModelError` for a box (O,) that is empty or has a bad nominal member.
 
     name : of the box, if there is one only
     """
-    below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
-    wrong_sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
-    problems = list(box_problems(ptr, lower, upper, nominal, wrong_sums))
-    if problems:
-        box, message = min(problems, key=lambda problem: problem[0])
-        raise ModelError(f"{name or f'Marginal {box}'}: {message}")
 
+    def refuse(wrong: BoolArray, message: Callable[[int, int], str]) -> None:
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            box = owner(ptr, at)
+            where = name or f"Marginal {box}"
+            raise ModelError(f"{where}: {message(at, at - int(ptr[box]))}")
 
-def box_problems(
-    ptr: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    nominal: FloatArray,
-    wrong_sums: tuple[BoolArray, BoolArray, BoolArray],
-) -> Iterator[Problem]:
-    """Yield what is wrong with boxes (O,) and their nominal members.
-
-    wrong_sums : (M,) each; lower bounds that sum to more than one, upper bounds that sum to less,
-        and nominal probabilities that do not sum to one
-    """
     named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": nominal}
-    outside = [problem for item in named.items() for problem in range_problems(ptr, *item)]
-    yield from outside
-    if outside:
-        return
-    yield from first_outcomes(
-        ptr,
+    for what, values in named.items():
+        refuse(
+            ~((values >= 0.0) & (values <= 1.0)),
+            lambda at, i: f"{what} must lie in [0, 1], outcome {i} has {values[at]}.",  # noqa: B023
+        )
+    refuse(
         lower > upper,
         lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
     )
+    below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
     limits = ("at most 1", "at least 1", "1")
-    for (name, values), wrong, limit in zip(named.items(), wrong_sums, limits, strict=True):
-        for j in np.flatnonzero(wrong).tolist():
-            total = math.fsum(values[segment(ptr, j)].tolist())
-            yield j, f"{name} must sum to {limit}, they sum to {total!r}."
-    yield from first_outcomes(
-        ptr,
+    wrong = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
+    for (what, values), bad, limit in zip(named.items(), wrong, limits, strict=True):
+        for box in np.flatnonzero(bad)[:1]:
+            total = math.fsum(values[segment(ptr, box)].tolist())
+            where = name or f"Marginal {box}"
+            raise ModelError(f"{where}: {what} must sum to {limit}, they sum to {total!r}.")
+    refuse(
         (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE),
         lambda at, i: (
             f"nominal must lie within the bounds, outcome {i} has {nominal[at]}, not in "
             f"[{lower[at]}, {upper[at]}]."
         ),
     )
-
-
-def range_problems(ptr: IntArray, name: str, values: FloatArray) -> Iterator[Problem]:
-    """Yield the sets with values (O,) that are no probabilities."""
-    return first_outcomes(
-        ptr,
-        ~((values >= 0.0) & (values <= 1.0)),
-        lambda at, i: f"{name} must lie in [0, 1], outcome {i} has {values[at]}.",
-    )
-
-
-def first_outcomes(
-    ptr: IntArray, wrong: BoolArray, message: Callable[[int, int], str]
-) -> Iterator[Problem]:
-    """Yield a problem of the first wrong outcome (O,) of every set that has one.
-
-    message : from the place of the outcome among all, and among its own
-    """
-    if not wrong.any():
-        return
-    places = np.flatnonzero(wrong)
-    sets, first = np.unique(np.searchsorted(ptr, places, side="right") - 1, return_index=True)
-    for j, at in zip(sets.tolist(), places[first].tolist(), strict=True):
-        yield j, message(at, at - int(ptr[j]))
 
 
 def settled_boxes(

@@ -151,6 +151,54 @@ class Marginals:
             corners=np.empty(0),
         )
 
+    @staticmethod
+    def from_columns(
+        outcome_ptr: IntArray,
+        kind: Int8Array,
+        nominal: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        radius: FloatArray,
+        exponent: FloatArray,
+        corner_ptr: IntArray,
+        corners: FloatArray,
+    ) -> Marginals:
+        """Return the sets that arrays of packed sets stand for, each made by its constructor.
+
+        Packed sets stay as they are; what contradicts a definition follows it: bounds of balls and
+        polytopes are computed again.
+
+        Raises
+        ------
+        ModelError
+            If the arrays do not fit each other, or are not those of sets.
+        """
+        outcomes = {"nominal": nominal, "lower": lower, "upper": upper}
+        _check_layout(outcome_ptr, outcomes)
+        _check_pointers("corner_ptr", corner_ptr, len(corners), 0)
+        count = len(outcome_ptr) - 1
+        for name, values in (("kind", kind), ("radius", radius), ("exponent", exponent)):
+            if values.shape != (count,) or len(corner_ptr) != count + 1:
+                raise ModelError(f"Marginals: {name} must have {count} entries, one per set.")
+        bulk = np.isnan(exponent) & np.isin(kind, [Kind.SINGLETON, Kind.BOX])
+        plain, other = np.flatnonzero(bulk), np.flatnonzero(~bulk)
+        at = entries(outcome_ptr, plain)
+        packed = Marginals.from_boxes(
+            starts(segment_lengths(outcome_ptr)[plain]), lower[at], upper[at], nominal[at]
+        )
+        if not len(other):
+            return packed
+        sets: list[UncertaintySet] = []
+        for j in other.tolist():
+            centre, listed = nominal[segment(outcome_ptr, j)], corners[segment(corner_ptr, j)]
+            if not math.isnan(exponent[j]):
+                sets.append(LpBall(centre, float(radius[j]), float(exponent[j])))
+            elif len(listed) and len(listed) % len(centre) == 0:
+                sets.append(Polytope(listed.reshape(-1, len(centre))))
+            else:
+                raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
+        return _joined(packed, Marginals.from_sets(sets)).pick(np.argsort([*plain, *other]))
+
     def pick(self, chosen: IntArray) -> Marginals:
         """Return some of the sets, in the order of `chosen`."""
         at, corners = entries(self.outcome_ptr, chosen), entries(self.corner_ptr, chosen)
@@ -217,7 +265,8 @@ def _columns(
     # the box of one point that an L-infinity ball is may have moved
     if isinstance(uset, LpBall) and np.array_equal(uset.nominal, nominal):
         radius, exponent = uset.radius, uset.exponent
-    corners = uset.vertices.ravel() if isinstance(uset, Polytope) else np.empty(0)
+    several = isinstance(uset, Polytope) and kind is Kind.POLYTOPE
+    corners = uset.vertices.ravel() if several else np.empty(0)
     return kind, nominal, lower, upper, radius, exponent, corners
 
 
@@ -239,19 +288,38 @@ def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
     return Kind.SINGLETON if still else kind
 
 
-def _check_layout(outcome_ptr: IntArray, entries: dict[str, FloatArray]) -> None:
+def _joined(first: Marginals, second: Marginals) -> Marginals:
+    """Return the sets of both, one after the other."""
+    both = {
+        name: np.concatenate([getattr(first, name), getattr(second, name)])
+        for name in ("kind", "nominal", "lower", "upper", "radius", "exponent", "corners")
+    }
+    for name in ("outcome_ptr", "corner_ptr"):
+        lengths = [segment_lengths(getattr(sets, name)) for sets in (first, second)]
+        both[name] = starts(np.concatenate(lengths))
+    return Marginals(**both)
+
+
+def _check_layout(outcome_ptr: IntArray, outcomes: dict[str, FloatArray]) -> None:
     """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
-    if outcome_ptr.ndim != 1 or len(outcome_ptr) == 0 or outcome_ptr[0] != 0:
-        raise ModelError("Marginals: outcome_ptr must be a vector that starts with 0.")
-    empty = np.flatnonzero(segment_lengths(outcome_ptr) < 1)
-    if empty.size:
-        raise ModelError(f"Marginal {empty[0]}: must have at least one outcome.")
-    for name, values in entries.items():
-        if values.shape != (outcome_ptr[-1],):
+    _check_pointers("outcome_ptr", outcome_ptr, None, 1)
+    for name, values in outcomes.items():
+        if values.shape != (outcome_ptr[-1],) or values.dtype != np.float64:
             raise ModelError(
                 f"Marginals: {name} must have {outcome_ptr[-1]} entries, one per outcome, "
                 f"got shape {values.shape}."
             )
+
+
+def _check_pointers(name: str, ptr: IntArray, end: int | None, least: int) -> None:
+    """Raise `ModelError` unless pointers rise from 0 to an end, by at least so much."""
+    fits = ptr.ndim == 1 and ptr.dtype == np.int64 and len(ptr) > 0 and ptr[0] == 0
+    if not fits or (end is not None and ptr[-1] != end):
+        last = "" if end is None else f" and ends with {end}"
+        raise ModelError(f"Marginals: {name} must be a vector that starts with 0{last}.")
+    low = np.flatnonzero(ptr[1:] < ptr[:-1] + least)
+    if low.size:
+        raise ModelError(f"Marginal {low[0]}: must have at least one outcome; see {name}.")
 
 
 def _join(parts: Sequence[FloatArray]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Vertices of marginal sets: built directly, and counted without building them.
+"""Vertices of marginal sets.
 
 Which outcomes a vertex takes is exact, its numbers are rounded once (see `boxes`, which has the
 geometry of boxes and L1 balls). Vertices of polytopes are those that were given.
@@ -12,12 +12,12 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.ragged import segment, starts
-from rfmdp.sets.box_vertices import Boxes, box_points, count_points, int_boxes, receiver_boxes
+from rfmdp.sets.box_vertices import Boxes, box_points, int_boxes, receiver_boxes
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
-VERTEX_LIMIT = 5_000_000
+VERTEX_LIMIT = 1 << 18  # of one set
 CHUNK = 1 << 18
 
 
@@ -39,39 +39,13 @@ def vertices(uset: UncertaintySet) -> FloatArray:
     >>> vertices(L1Ball([0.5, 0.5], 0.5)).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    _, flat = vertices_bulk(_packed(uset), np.array([0]))
+    _, flat = vertices_bulk(Marginals.from_sets([uset]), np.array([0]))
     return flat.reshape(-1, uset.size)
 
 
-def count_vertices(uset: UncertaintySet) -> int:
-    """Return how many vertices a set has at most; boxes and L1 balls build none of them.
-
-    They are counted before those are merged that rounding cannot tell apart.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Interval
-    >>> count_vertices(Interval([0.0] * 10, [0.25] * 10))
-    210
-    """
-    return vertex_count(_packed(uset), 0)
-
-
-def vertex_count(marginals: Marginals, j: int) -> int:
-    """Return `count_vertices` of one of many sets."""
-    kind = Kind(marginals.kind[j])
-    outcomes = segment(marginals.outcome_ptr, j)
-    chosen = marginals, np.array([j]), kind, int(outcomes.stop - outcomes.start)
-    if kind in (Kind.SINGLETON, Kind.POLYTOPE):
-        return len(_same_kind(*chosen)[1])
-    return sum(count_points(boxes) for _, boxes in _boxes(*chosen))
-
-
-def _packed(uset: UncertaintySet) -> Marginals:
-    return Marginals.from_sets([uset])
-
-
-def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
+def vertices_bulk(
+    marginals: Marginals, which: IntArray, limit: int = VERTEX_LIMIT
+) -> tuple[IntArray, FloatArray]:
     """Return the vertices of many marginals of any kind in two arrays.
 
     Sets of one kind and size are treated together, without a Python loop over marginals;
@@ -83,6 +57,8 @@ def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, Floa
         The packed sets.
     which : (N,) array
         Identifiers of the marginals wanted, in the order wanted.
+    limit : int
+        Vertices that one of them may have.
 
     Returns
     -------
@@ -91,13 +67,18 @@ def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, Floa
         C order of their (V, X) array.
     flat : array
         All entries.
+
+    Raises
+    ------
+    UnsupportedError
+        For sets without finitely many vertices, or with more than `limit`.
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
     parts: list[tuple[IntArray, FloatArray]] = []
     for kind, size in sorted({(int(k), int(x)) for k, x in zip(kinds, sizes, strict=True)}):
         place = np.flatnonzero((kinds == kind) & (sizes == size))
-        item, points = _same_kind(marginals, which[place], Kind(kind), size)
+        item, points = _same_kind(marginals, which[place], Kind(kind), size, limit)
         parts.append((place[item], points))
     counts = np.zeros(len(which), dtype=np.int64)
     for place, _ in parts:
@@ -113,13 +94,13 @@ def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, Floa
 
 
 def _same_kind(
-    marginals: Marginals, which: IntArray, kind: Kind, size: int
+    marginals: Marginals, which: IntArray, kind: Kind, size: int, limit: int
 ) -> tuple[IntArray, FloatArray]:
     """Return (position in `which`, points) for marginals of one kind and size."""
     if kind is Kind.SINGLETON:
         return np.arange(len(which)), marginals.nominal[_table(marginals, which, size)]
     if kind is not Kind.POLYTOPE:
-        return _points(_boxes(marginals, which, kind, size))
+        return _points(_boxes(marginals, which, kind, size), limit)
     listed = [marginals.corners[segment(marginals.corner_ptr, j)] for j in which]
     points = [np.unique(corners.reshape(-1, size), axis=0) for corners in listed]
     item = np.repeat(np.arange(len(which)), [len(group) for group in points])
@@ -148,7 +129,7 @@ def _table(marginals: Marginals, which: IntArray, size: int) -> IntArray:
     return places
 
 
-def _points(groups: list[tuple[IntArray, Boxes]]) -> tuple[IntArray, FloatArray]:
+def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray, FloatArray]:
     """Return (set, vertices) of groups of boxes, each with the set that it belongs to.
 
     They are built in pieces that keep the memory in between small.
@@ -157,25 +138,17 @@ def _points(groups: list[tuple[IntArray, Boxes]]) -> tuple[IntArray, FloatArray]
     for owner, boxes in groups:
         size = boxes.lower.shape[1]
         most = size * math.comb(size - 1, (size - 1) // 2)
-        if most > VERTEX_LIMIT:
-            _check_limit(boxes)
         step = max(1, CHUNK // most)
         for start in range(0, len(owner), step):
-            box, points = box_points(boxes.part(slice(start, start + step)))
+            box, points = box_points(boxes.part(slice(start, start + step)), step * limit)
             parts.append((owner[start + box], points))
     owner, points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    if np.bincount(owner).max() > limit:
+        raise UnsupportedError(
+            f"A set with {points.shape[1]} outcomes has more than {limit} vertices; use an inner "
+            "solver that needs none."
+        )
     if len(groups) > 1:
         order = np.argsort(owner, kind="stable")
         owner, points = owner[order], points[order]
     return owner, points
-
-
-def _check_limit(boxes: Boxes) -> None:
-    """Raise `UnsupportedError` if one of the boxes has too many vertices to build."""
-    for number in range(len(boxes.lower)):
-        count = count_points(boxes.part(slice(number, number + 1)))
-        if count > VERTEX_LIMIT:
-            raise UnsupportedError(
-                f"A set with {boxes.lower.shape[1]} outcomes has {count} vertices, at most "
-                f"{VERTEX_LIMIT} are built; use an inner solver that needs no vertices."
-            )

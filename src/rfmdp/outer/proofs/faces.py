@@ -17,7 +17,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, owners, segment, segment_all, segment_lengths, starts
 from rfmdp.rounding import expectation_margin
-from rfmdp.sets.vertices import vertex_count, vertices_bulk
+from rfmdp.sets.vertices import vertices_bulk
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 BUDGET = 1 << 22  # entries of all listed products together
@@ -131,8 +131,7 @@ def _vertices(model: FactoredMDP, marginal: int, left: int) -> FloatArray | None
     """Return the vertices (V, X) of a marginal; None if it has none, or too many."""
     size = int(model.marginals.sizes[marginal])
     try:
-        if vertex_count(model.marginals, marginal) * size > left:
-            return None
-        return vertices_bulk(model.marginals, np.array([marginal]))[1].reshape(-1, size)
+        points = vertices_bulk(model.marginals, np.array([marginal]), max(left // size, 1))[1]
+        return points.reshape(-1, size)
     except UnsupportedError:
         return None
