@@ -18,14 +18,7 @@ from rfmdp.inner.packing import (
     pack_rows,
     scratch,
 )
-from rfmdp.kernels import (
-    alternating,
-    exact,
-    interval as kernels_interval,
-    pair,
-    sequential,
-    vertices,
-)
+from rfmdp.kernels import exact, pair, products
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
@@ -109,7 +102,7 @@ def test_vertex_rows_encloses_the_minimum(problem):
     """All products of vertices give the exact minimum to rounding."""
     packed, values = bind(problem)
     value, _ = rational.product_minimum(*exact_corners(problem))
-    for function in both(vertices.vertex_rows):
+    for function in both(products.vertex_rows):
         below, above = np.zeros((2, 1))
         run(function, packed, values, NO_ANSWERS, (below, above))
         assert Fraction(below[0]) <= value <= Fraction(above[0])
@@ -123,7 +116,7 @@ def test_sequential_rows_equals_the_contraction(problem):
     value = twins.sequential(*exact_corners(problem))
     terms = sum(s.size for s in problem.sets)
     margin = backup_margin(terms, problem.span, np.abs(problem.tensor).max() + problem.span)
-    for function in both(sequential.sequential_rows):
+    for function in both(products.sequential_rows):
         below, above = np.zeros((2, 1))
         run(function, packed, values, (below, above))
         assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
@@ -142,7 +135,7 @@ def test_interval_rows_equals_merged_intervals(problem):
     )
     joint = len(problem.successors)
     margin = backup_margin(joint, problem.span, np.abs(problem.tensor).max() + problem.span)
-    for function in both(kernels_interval.interval_rows):
+    for function in both(joint.interval_rows):
         below, above = np.zeros((2, 1))
         run(function, packed, values, (below, above))
         assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
@@ -157,7 +150,7 @@ def test_alternating_rows_is_a_local_minimum(problem):
     corners, tensor = exact_corners(problem)
     ends = np.cumsum([0] + [s.size for s in problem.sets])
     margin = 1e-13 * problem.span + backup_margin(0, problem.span, np.abs(problem.tensor).max())
-    for function in both(alternating.alternating_rows):
+    for function in both(products.alternating_rows):
         below, above = np.zeros((2, 1))
         answer = np.zeros(ends[-1])
         answers = np.zeros(1, np.int64), answer

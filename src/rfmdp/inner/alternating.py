@@ -39,7 +39,7 @@ class Alternating:
         packed = PackedModel(model, nature, pack_rows(model, branching_weight(model)))
 
         def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
-            from rfmdp.kernels.alternating import alternating_rows
+            from rfmdp.kernels.products import alternating_rows
 
             packed.run(alternating_rows, value, rows, self.starts, self.seed, answers, bounds)
 

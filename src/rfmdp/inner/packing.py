@@ -97,7 +97,7 @@ class PackedModel:
 
     def respond(self, solve: Solve, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the product of the marginals that `solve` finds, over the successors of `rows`."""
-        from rfmdp.kernels.sequential import products
+        from rfmdp.kernels.products import products
 
         return self.joint(products, value, rows, *self._answers(solve, value, rows))
 
@@ -319,7 +319,7 @@ def scratch(model: FactoredMDP) -> Work:
 
 
 def interval_scratch(model: FactoredMDP) -> Work:
-    """Return memory for one thread of `kernels.interval`: tensor (K), box (2 K), order, axes."""
+    """Return memory for one thread of `kernels.joint`: tensor (K), box (2 K), order, axes."""
     from rfmdp.kernels.primitives import STACK
 
     size, n, _ = _largest(model)
@@ -329,7 +329,7 @@ def interval_scratch(model: FactoredMDP) -> Work:
 
 
 def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
-    """Return memory for one thread of `kernels.radius_sum`: a set, v, p, order, curved.
+    """Return memory for one thread of `kernels.joint`: a set, v, p, order, curved.
 
     kinds : of the balls
     """

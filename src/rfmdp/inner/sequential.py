@@ -49,7 +49,7 @@ class Sequential:
             return best
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
-            from rfmdp.kernels.sequential import sequential_answers
+            from rfmdp.kernels.products import sequential_answers
 
             begin = successor_starts(model, rows)
             out = np.empty(begin[-1])
@@ -66,7 +66,7 @@ def _backup(packed: PackedModel) -> Backup:
     """Return the backup of one order: the relaxation's side, infinities on the other."""
 
     def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
-        from rfmdp.kernels.sequential import sequential_rows
+        from rfmdp.kernels.products import sequential_rows
 
         packed.run(sequential_rows, value, rows, bounds)
 

@@ -52,7 +52,7 @@ class VertexEnumeration:
         packed = PackedModel(model, nature, corners=corners)
 
         def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
-            from rfmdp.kernels.vertices import vertex_rows
+            from rfmdp.kernels.products import vertex_rows
 
             packed.run(vertex_rows, value, rows, answers, bounds)
 

@@ -18,27 +18,8 @@ marginals together. Twin: `sets.rational.product_minimum`.
 
 import numpy as np
 
+from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import (
-    AXES,
-    BEST,
-    CLASSES,
-    CORNERS,
-    CORNERS_END,
-    CURSOR,
-    CURVED,
-    FIRST,
-    FOLDS,
-    HEAD,
-    LAST,
-    LEVELS,
-    MEMBER,
-    ORDER,
-    POINT,
-    SIZE,
-    SLICES,
-    WHERE,
-)
 from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset
 from rfmdp.kernels.rows import branch_margin, load, store, take_axes, terms_of, write_answer
@@ -52,9 +33,9 @@ def fold(sets, work, k, n, at, size, width):
     Fills folds[0 : d_k], a lower bound per slice of axis k. Returns whether they are attained by
     one answer per axis; these are then in `point`, which ends at `width`.
     """
-    head = sets[HEAD]
-    levels, folds, point = work[LEVELS], work[FOLDS], work[POINT]
-    order, axes, curved = work[ORDER], work[AXES], work[CURVED]
+    head = sets[slot.HEAD]
+    levels, folds, point = work[slot.LEVELS], work[slot.FOLDS], work[slot.POINT]
+    order, axes, curved = work[slot.ORDER], work[slot.AXES], work[slot.CURVED]
     if k == n - 1:
         for f in range(size):
             folds[f] = levels[at + f]
@@ -62,9 +43,9 @@ def fold(sets, work, k, n, at, size, width):
     source, begin = levels, at
     for axis in range(n - 1, k, -1):
         m = axes[axis]
-        count //= head[m, SIZE]
-        place -= head[m, SIZE]
-        reset(order, head[m, SIZE])
+        count //= head[m, slot.SIZE]
+        place -= head[m, slot.SIZE]
+        reset(order, head[m, slot.SIZE])
         fibres = source, begin, count
         same = minimise(sets, m, fibres, order, curved, (folds, 0), (point, place))
         product = product and same
@@ -78,13 +59,13 @@ def descend(sets, work, n, size, width):
 
     The bounds per outcome of the first factor are kept in `slices`, for the tree.
     """
-    levels, slices, folds = work[LEVELS], work[SLICES], work[FOLDS]
-    point, p, axes = work[POINT], work[MEMBER], work[AXES]
+    levels, slices, folds = work[slot.LEVELS], work[slot.SLICES], work[slot.FOLDS]
+    point, p, axes = work[slot.POINT], work[slot.MEMBER], work[slot.AXES]
     start, count, place = 0, size, 0
     low, high = 0.0, 0.0
     for k in range(n):
         m = axes[k]
-        d = sets[HEAD][m, SIZE]
+        d = sets[slot.HEAD][m, slot.SIZE]
         product = fold(sets, work, k, n, start, count, width)
         bound = minimum(sets, work, m)
         if k == 0:
@@ -105,13 +86,18 @@ def descend(sets, work, n, size, width):
 @inline_kernel
 def contract_others(head, work, n, keep, size, width):
     """Contract all axes but `keep` by the marginals in `point`; fills folds[0 : d_keep]."""
-    tensor, out, point, axes = work[LEVELS], work[FOLDS], work[POINT], work[AXES]
+    tensor, out, point, axes = (
+        work[slot.LEVELS],
+        work[slot.FOLDS],
+        work[slot.POINT],
+        work[slot.AXES],
+    )
     if n == 1:
         for f in range(size):
             out[f] = tensor[f]
     count, place = size, width
     for k in range(n - 1, keep, -1):
-        d = head[axes[k], SIZE]
+        d = head[axes[k], slot.SIZE]
         place -= d
         count //= d
         source = tensor if k == n - 1 else out
@@ -119,7 +105,7 @@ def contract_others(head, work, n, keep, size, width):
             out[f] = dot(point, place, source, f * d, d)
     place = 0
     for k in range(keep):
-        d = head[axes[k], SIZE]
+        d = head[axes[k], slot.SIZE]
         count //= d
         source = tensor if keep == n - 1 and k == 0 else out
         for j in range(count):
@@ -133,12 +119,12 @@ def contract_others(head, work, n, keep, size, width):
 @inline_kernel
 def improve(sets, work, n, size, width, high, gap):
     """Coordinate descent from the product in `point`; returns the improved value U."""
-    folds, point, p, axes = work[FOLDS], work[POINT], work[MEMBER], work[AXES]
+    folds, point, p, axes = work[slot.FOLDS], work[slot.POINT], work[slot.MEMBER], work[slot.AXES]
     quiet, k, place = 0, 0, 0
     while quiet < n:
         m = axes[k]
-        d = sets[HEAD][m, SIZE]
-        contract_others(sets[HEAD], work, n, k, size, width)
+        d = sets[slot.HEAD][m, slot.SIZE]
+        contract_others(sets[slot.HEAD], work, n, k, size, width)
         minimum(sets, work, m)
         value = dot(p, 0, folds, 0, d)
         if value < high - gap:
@@ -168,20 +154,25 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     limit : nodes to look at, at most; if there are more, limit + 1 is returned
     """
     head, data, corners, _ = sets
-    levels, slices, folds, p = work[LEVELS], work[SLICES], work[FOLDS], work[MEMBER]
-    cursor, classes, axes = work[CURSOR], work[CLASSES], work[AXES]
-    stride, most = p.shape[0], work[ORDER].shape[0]  # per depth, in `slices` and in `classes`
+    levels, slices, folds, p = (
+        work[slot.LEVELS],
+        work[slot.SLICES],
+        work[slot.FOLDS],
+        work[slot.MEMBER],
+    )
+    cursor, classes, axes = work[slot.CURSOR], work[slot.CLASSES], work[slot.AXES]
+    stride, most = p.shape[0], work[slot.ORDER].shape[0]  # per depth, in `slices` and in `classes`
     nodes, k, start, count, least = 0, 0, 0, size, high
     alike = alike_outcomes(head, data, axes, n, levels, size, folds, classes)
-    cursor[0] = head[axes[0], CORNERS]
+    cursor[0] = head[axes[0], slot.CORNERS]
     while k >= 0:
         m = axes[k]
-        d = head[m, SIZE]
+        d = head[m, slot.SIZE]
         c = cursor[k]
-        if c == head[m, CORNERS_END]:  # all children done: back to the parent
+        if c == head[m, slot.CORNERS_END]:  # all children done: back to the parent
             k -= 1
             if k >= 0:
-                count *= head[axes[k], SIZE]
+                count *= head[axes[k], slot.SIZE]
                 start -= count
             continue
         cursor[k] = c + d
@@ -197,7 +188,7 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
         child = start + count
         contract_first(corners, c, d, levels, start, rest, levels, child)
         product = fold(sets, work, k + 1, n, child, rest, width)
-        d = head[axes[k + 1], SIZE]
+        d = head[axes[k + 1], slot.SIZE]
         if product:
             bound = minimum(sets, work, axes[k + 1])
             least = min(least, bound)
@@ -208,30 +199,36 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
             continue
         start, count, k = child, rest, k + 1
         then = at + most
-        if head[m, SIZE] == alike:
+        if head[m, slot.SIZE] == alike:
             split_classes(corners, c, alike, classes, at, then)
         else:
             for i in range(alike):
                 classes[then + i] = classes[at + i]
         for i in range(d):
             slices[k * stride + i] = folds[i]
-        cursor[k] = head[axes[k], CORNERS]
+        cursor[k] = head[axes[k], slot.CORNERS]
     return max(low, min(high - gap, least)), high, nodes
 
 
 @inline_kernel
 def remember(head, corners, work, leaf, width):
     """Copy vertices of the axes before `leaf`, p for it and `point` for those behind to `best`."""
-    point, best, p, cursor, axes = work[POINT], work[BEST], work[MEMBER], work[CURSOR], work[AXES]
+    point, best, p, cursor, axes = (
+        work[slot.POINT],
+        work[slot.BEST],
+        work[slot.MEMBER],
+        work[slot.CURSOR],
+        work[slot.AXES],
+    )
     for i in range(width):
         best[i] = point[i]
     place = 0
     for k in range(leaf):
-        d = head[axes[k], SIZE]
+        d = head[axes[k], slot.SIZE]
         for i in range(d):
             best[place + i] = corners[cursor[k] - d + i]
         place += d
-    for i in range(head[axes[leaf], SIZE]):
+    for i in range(head[axes[leaf], slot.SIZE]):
         best[place + i] = p[i]
 
 
@@ -242,10 +239,10 @@ def solve_tensor(sets, work, n, size, width, gap, limit):
     nodes: 0 certified without branching, > 0 branched, < 0 gap left after -1 - nodes of them
     (at the limit, or for want of vertices).
     """
-    head, point, best, axes = sets[HEAD], work[POINT], work[BEST], work[AXES]
+    head, point, best, axes = sets[slot.HEAD], work[slot.POINT], work[slot.BEST], work[slot.AXES]
     branches = n > 1
     for k in range(n - 1):
-        if head[axes[k], CORNERS] == head[axes[k], CORNERS_END]:
+        if head[axes[k], slot.CORNERS] == head[axes[k], slot.CORNERS_END]:
             branches = False
     low, high = descend(sets, work, n, size, width)
     if high - low > gap:
@@ -267,20 +264,20 @@ def exact_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes
     A row is exact when its sides differ by at most `tolerance` times the span of its values; its
     tree has at most `limit` nodes. The tuples are those of `kernels.layout`.
     """
-    for i in range(asked[FIRST], asked[LAST]):
-        row, size = load(rows, asked, i, work[LEVELS])
+    for i in range(asked[slot.FIRST], asked[slot.LAST]):
+        row, size = load(rows, asked, i, work[slot.LEVELS])
         r, _, span = row
         nodes[i] = 0
-        if span == 0.0 and answers[WHERE].shape[0] == 0:
+        if span == 0.0 and answers[slot.WHERE].shape[0] == 0:
             store(0.0, 0.0, 0, row, asked, bounds)
             continue
-        n, width = take_axes(rows, r, sets[HEAD], work[AXES])
-        terms = terms_of(sets[HEAD], work[AXES], n)
+        n, width = take_axes(rows, r, sets[slot.HEAD], work[slot.AXES])
+        terms = terms_of(sets[slot.HEAD], work[slot.AXES], n)
         low, high, nodes[i] = solve_tensor(sets, work, n, size, width, tolerance * span, limit)
         if nodes[i] != 0:
             low -= branch_margin(terms, span)
         store(low, high, terms, row, asked, bounds)
-        write_answer(work[BEST], width, i, answers)
+        write_answer(work[slot.BEST], width, i, answers)
 
 
 @kernel

@@ -4,8 +4,8 @@ model   the arrays of `FactoredMDP.structure`
 sets    probability, lower, upper (O,); probabilities are positive
 """
 
-from rfmdp.kernels.boxes import box_minimum
 from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.oracle import box_minimum
 from rfmdp.kernels.primitives import outer_product, reset
 
 GONE, RARE = 1e-12, 1e-9  # expected visits that are not followed, and that cost nothing

@@ -7,30 +7,75 @@ rounding; the member is one. Sets are packed as `kernels.layout` says.
 Lp balls with 1 < p < inf have a minimiser of their own in `kernels.curved`, which takes long to
 compile. It is called by its address, so that a kernel does not contain it, and a model without
 such sets does not compile it.
+
+A *box* is a plain tuple (data, l, d, free): lower bounds at data[l : l + d], slacks (upper - lower)
+behind them, and the mass 1 - sum(lower) that is free to give away. Its linear minimiser gives the
+free mass to the lowest values first [Givan2000]. `order` is that of `kernels.primitives.sort`.
 """
 
-from rfmdp.kernels.boxes import box_member, box_minimum, box_of
+from rfmdp.kernels import layout as slot
 from rfmdp.kernels.curved import call_curved
 from rfmdp.kernels.decorator import inline_kernel, step_kernel
-from rfmdp.kernels.layout import (
-    BOX,
-    CORNERS,
-    CORNERS_END,
-    CURVED,
-    FOLDS,
-    HEAD,
-    KIND,
-    L1,
-    LOWER,
-    MEMBER,
-    ORDER,
-    PLACE,
-    POLYTOPE,
-    RADIUS,
-    SINGLETON,
-    SIZE,
-)
 from rfmdp.kernels.primitives import dot, reset, sort
+
+
+@inline_kernel
+def box_of(head, data, m):
+    """Return marginal m of packed sets (see `kernels.layout`) as a box."""
+    place = head[m, slot.PLACE]
+    return data, place + slot.LOWER, head[m, slot.SIZE], data[place + slot.FREE]
+
+
+@inline_kernel
+def box_minimum(box, v, at, order):
+    """Return min p.v over a box for values v[at : at + d], and whether `order` changed."""
+    data, l, d, mass = box
+    total = 0.0
+    for i in range(d):
+        total += data[l + i] * v[at + i]
+    moved = sort(v, at, d, order)
+    for i in range(d):
+        k = order[i]
+        s = data[l + d + k]
+        x = v[at + k]
+        if s >= mass:
+            return total + mass * x, moved
+        total += s * x
+        mass -= s
+    return total, moved
+
+
+@inline_kernel
+def box_maximum(box, v, at, order):
+    """Return max p.v over a box for an `order` that is sorted by v already."""
+    data, l, d, mass = box
+    total = 0.0
+    for i in range(d - 1, -1, -1):
+        k = order[i]
+        take = min(mass, data[l + d + k])
+        mass -= take
+        total += (data[l + k] + take) * v[at + k]
+    return total
+
+
+@inline_kernel
+def box_member(box, order, p, to):
+    """Fill p[to : to + d] with the member of a box that fills up its entries in `order`."""
+    data, l, d, mass = box
+    for i in range(d):
+        k = order[i]
+        take = min(mass, data[l + d + k])
+        mass -= take
+        p[to + k] = data[l + k] + take
+
+
+@inline_kernel
+def box_point(box, v, at, order, p, to):
+    """Fill p[to : to + d] with the minimiser over a box; returns p.v."""
+    _, _, d, _ = box
+    sort(v, at, d, order)
+    box_member(box, order, p, to)
+    return dot(p, to, v, at, d)
 
 
 @step_kernel
@@ -50,17 +95,17 @@ def minimise(sets, m, fibres, order, curved, minima, member):
     out, to = minima
     point, place = member
     head, data, corners, minimiser = sets
-    kind, d = head[m, KIND], head[m, SIZE]
-    l = head[m, PLACE] + LOWER
-    if kind == SINGLETON:
+    kind, d = head[m, slot.KIND], head[m, slot.SIZE]
+    l = head[m, slot.PLACE] + slot.LOWER
+    if kind == slot.SINGLETON:
         for f in range(count):
             out[to + f] = dot(data, l, source, start + f * d, d)
         for i in range(d):
             point[place + i] = data[l + i]
         return True
-    if kind == BOX and d == 2:
+    if kind == slot.BOX and d == 2:
         return _two_outcomes(data, l, fibres, minima, member)
-    if kind == BOX:
+    if kind == slot.BOX:
         box = box_of(head, data, m)
         changes = 0
         for f in range(count):
@@ -68,10 +113,10 @@ def minimise(sets, m, fibres, order, curved, minima, member):
             changes += moved and f > 0
         box_member(box, order, point, place)
         return changes == 0
-    if kind == L1:
+    if kind == slot.L1:
         return _l1(data, l, d, fibres, order, minima, member)
-    if kind == POLYTOPE:
-        at = head[m, CORNERS], head[m, CORNERS_END]
+    if kind == slot.POLYTOPE:
+        at = head[m, slot.CORNERS], head[m, slot.CORNERS_END]
         return _polytope(corners, at, d, fibres, minima, member)
     for f in range(count):
         out[to + f] = call_curved(minimiser, (head, data, m, source, start + f * d, order, curved))
@@ -83,8 +128,13 @@ def minimise(sets, m, fibres, order, curved, minima, member):
 @inline_kernel
 def minimum(sets, work, m):
     """Return min p.v over marginal m for the values v = folds[0 : d]; the minimiser is p[0 : d]."""
-    folds, p, order, curved = work[FOLDS], work[MEMBER], work[ORDER], work[CURVED]
-    d = sets[HEAD][m, SIZE]
+    folds, p, order, curved = (
+        work[slot.FOLDS],
+        work[slot.MEMBER],
+        work[slot.ORDER],
+        work[slot.CURVED],
+    )
+    d = sets[slot.HEAD][m, slot.SIZE]
     reset(order, d)
     minimise(sets, m, (folds, 0, 1), order, curved, (p, d), (p, 0))
     return p[d]
@@ -121,7 +171,7 @@ def _l1(data, l, d, fibres, order, minima, member):
         for i in range(d):
             point[place + i] = data[l + 2 * d + i]
         best = place + order[0]
-        move = min(0.5 * data[l - LOWER + RADIUS], 1.0 - point[best])
+        move = min(0.5 * data[l - slot.LOWER + slot.RADIUS], 1.0 - point[best])
         point[best] += move
         for i in range(d - 1, 0, -1):
             k = place + order[i]

@@ -10,28 +10,14 @@ because sum_i (v - p*)[i] = 0 lets the common part go. Its slack is proportional
 v moves away from p*, that of `v . slices` to all mass, so most vertices are pruned by it. If no
 move from one entry to another can pay, whatever q is, none has to be looked at.
 
-Names: `first` and `second` are the boxes P and Q as tuples (see `kernels.boxes`), `a` the
+Names: `first` and `second` are the boxes P and Q as tuples (see `kernels.oracle`), `a` the
 tensor, `work` the scratch memory (see `kernels.layout`), `best` the witness (p, q), one behind the
 other.
 """
 
-from rfmdp.kernels.boxes import box_maximum, box_member, box_minimum, box_of, box_point
+from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import (
-    AXES,
-    BEST,
-    CORNERS,
-    CORNERS_END,
-    FIRST,
-    FOLDS,
-    HEAD,
-    LAST,
-    LEVELS,
-    ORDER,
-    POINT,
-    SLICES,
-    WHERE,
-)
+from rfmdp.kernels.oracle import box_maximum, box_member, box_minimum, box_of, box_point
 from rfmdp.kernels.primitives import contract_first, dot, reset
 from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
 
@@ -43,8 +29,8 @@ def solve_pair(sets, work, gap, limit):
     nodes: as in `exact.solve_tensor`.
     """
     head, data, _, _ = sets
-    a, slices, folds = work[LEVELS], work[SLICES], work[FOLDS]
-    best, order, axes = work[BEST], work[ORDER], work[AXES]
+    a, slices, folds = work[slot.LEVELS], work[slot.SLICES], work[slot.FOLDS]
+    best, order, axes = work[slot.BEST], work[slot.ORDER], work[slot.AXES]
     m1, m2 = axes[0], axes[1]
     first, second = box_of(head, data, m1), box_of(head, data, m2)
     (_, _, d1, _), (_, _, d2, _) = first, second
@@ -67,7 +53,7 @@ def solve_pair(sets, work, gap, limit):
     high = alternate(first, second, work, high, gap)
     if high - low <= gap:
         return low, high, 0
-    if head[m1, CORNERS] == head[m1, CORNERS_END]:
+    if head[m1, slot.CORNERS] == head[m1, slot.CORNERS_END]:
         return low, high, -1
     return branch_pair(sets, first, second, work, low, high, 0.5 * gap, limit)
 
@@ -76,8 +62,13 @@ def solve_pair(sets, work, gap, limit):
 def branch_pair(sets, first, second, work, low, high, gap, limit):
     """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
     head, _, corners, _ = sets
-    a, slices, folds, point = work[LEVELS], work[SLICES], work[FOLDS], work[POINT]
-    best, order, axes = work[BEST], work[ORDER], work[AXES]
+    a, slices, folds, point = (
+        work[slot.LEVELS],
+        work[slot.SLICES],
+        work[slot.FOLDS],
+        work[slot.POINT],
+    )
+    best, order, axes = work[slot.BEST], work[slot.ORDER], work[slot.AXES]
     m1 = axes[0]
     (_, _, d1, _), (_, _, d2, _) = first, second
     # extremes of R[i].q, kept behind the slices
@@ -96,7 +87,7 @@ def branch_pair(sets, first, second, work, low, high, gap, limit):
     if bound >= high - gap:
         return max(low, bound), high, 0
     nodes = 0
-    for c in range(head[m1, CORNERS], head[m1, CORNERS_END], d1):
+    for c in range(head[m1, slot.CORNERS], head[m1, slot.CORNERS_END], d1):
         bound = anchor
         for i in range(d1):
             step = corners[c + i] - point[i]
@@ -136,7 +127,13 @@ def best_move(box, p, slices):
 @inline_kernel
 def alternate(first, second, work, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
-    a, folds, point, best, order = work[LEVELS], work[FOLDS], work[POINT], work[BEST], work[ORDER]
+    a, folds, point, best, order = (
+        work[slot.LEVELS],
+        work[slot.FOLDS],
+        work[slot.POINT],
+        work[slot.BEST],
+        work[slot.ORDER],
+    )
     (_, _, d1, _), (_, _, d2, _) = first, second
     while True:
         for i in range(d1):
@@ -156,16 +153,16 @@ def alternate(first, second, work, high, gap):
 @kernel
 def pair_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes):
     """Solve rows of two boxes; everything as in `exact.exact_rows`."""
-    for i in range(asked[FIRST], asked[LAST]):
-        row, _ = load(rows, asked, i, work[LEVELS])
+    for i in range(asked[slot.FIRST], asked[slot.LAST]):
+        row, _ = load(rows, asked, i, work[slot.LEVELS])
         r, _, span = row
         nodes[i] = 0
-        if span == 0.0 and answers[WHERE].shape[0] == 0:
+        if span == 0.0 and answers[slot.WHERE].shape[0] == 0:
             store(0.0, 0.0, 0, row, asked, bounds)
             continue
-        _, width = take_axes(rows, r, sets[HEAD], work[AXES])
+        _, width = take_axes(rows, r, sets[slot.HEAD], work[slot.AXES])
         low, high, nodes[i] = solve_pair(sets, work, tolerance * span, limit)
         if nodes[i] != 0:
             low -= branch_margin(width, span)
         store(low, high, width, row, asked, bounds)
-        write_answer(work[BEST], width, i, answers)
+        write_answer(work[slot.BEST], width, i, answers)

@@ -1,10 +1,6 @@
 """Kernels of the outer loop: pick rows, evaluate a chain. Direction is a sign."""
 
-import numpy as np
-
 from rfmdp.kernels.decorator import kernel
-
-SLACK = 2.0**-49  # of the numbers added: more than their sum is off by, in any order
 
 
 @kernel
@@ -37,49 +33,6 @@ def share_group(group_ptr, members, q, sign, choice, value):
         for i in range(group_ptr[g], group_ptr[g + 1]):
             value[members[i]] = value[best]
             choice[members[i]] = choice[best]
-
-
-@kernel
-def contenders(rows, states, among, sides, moves, sign, wanted):
-    """List the rows of some states that may be the best ones; returns how many.
-
-    Both sides of a row are bounds of its worth at an earlier value, which has moved by no more than
-    moved - stamp[r] since; by `change` if stamp[r] is `before`, and a mean of changes lies between
-    the least and the largest. Shifted by that much they are bounds now. A row that another one of
-    its state outdoes keeps these. The others are wanted: nothing is said about them.
-
-    rows : row_ptr (S + 1,), successor_ptr (R + 1,), successors (K,)
-    sides : below (R,), above (R,), stamp (R,)
-    moves : moved, before, change (S,) times the discount
-    """
-    row_ptr, successor_ptr, successors = rows
-    below, above, stamp = sides
-    moved, before, change = moves
-    count = 0
-    for i in range(states.shape[0]):
-        best = -np.inf
-        first, last = row_ptr[states[i]], row_ptr[states[i] + 1]
-        for r in range(first, last):
-            if not among[r]:
-                continue
-            up = moved - stamp[r]
-            down = -up
-            if stamp[r] == before:
-                down, up = np.inf, -np.inf
-                for k in range(successor_ptr[r], successor_ptr[r + 1]):
-                    x = change[successors[k]]
-                    down, up = min(down, x), max(up, x)
-            below[r] += down - SLACK * (abs(below[r]) + moved)
-            above[r] += up + SLACK * (abs(above[r]) + moved)
-            stamp[r] = moved
-            least = below[r] if sign > 0.0 else -above[r]
-            if least > best:
-                best = least
-        for r in range(first, last):
-            if among[r] and not (above[r] if sign > 0.0 else -below[r]) < best:
-                wanted[count] = r
-                count += 1
-    return count
 
 
 @kernel

@@ -130,7 +130,7 @@ class Planner:
         self, value: FloatArray, states: IntArray, rows: IntArray, nature: Direction
     ) -> None:
         """Evaluate the chain of the chosen rows and nature's answers to them, in place."""
-        from rfmdp.kernels.sequential import sequential_answers
+        from rfmdp.kernels.products import sequential_answers
 
         model, problem = self.model, self.problem
         self._packed.sign = 1.0 if nature is MIN else -1.0
@@ -207,7 +207,7 @@ class Planner:
         discount: float,
     ) -> FloatArray:
         """Return reward + discount * nature's expectation; other rows keep old numbers."""
-        from rfmdp.kernels.sequential import sequential_rows
+        from rfmdp.kernels.products import sequential_rows
 
         self._packed.sign = 1.0 if nature is MIN else -1.0
         self._packed.run(sequential_rows, value, rows, (self._below, self._above))

@@ -24,7 +24,6 @@ from rfmdp.outer.task import Task
 from rfmdp.ragged import entries
 from rfmdp.types import FloatArray, IntArray
 
-LARGE = 8  # levels of more than one in so many states are worth a look at how all values moved
 STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
 CHEAP = 40  # sweeps of one chain at most: early policies are not worth more
@@ -204,10 +203,7 @@ class PolicyIteration:
     def _sweep(self, guess: Guess, level: Level) -> float:
         """One robust backup of the states; return the largest change of a value."""
         states, rows, operator = level.states, level.rows, self.operator
-        if LARGE * len(states) > len(guess.value):
-            operator.backup_contenders(guess.value, states, self._allowed)
-        else:
-            operator.backup(guess.value, rows[self._allowed[rows]])
+        operator.backup(guess.value, rows[self._allowed[rows]])
         q = operator.middle(rows, self._allowed)
         old = guess.value[states]
         scale = float(np.max(np.abs(old), initial=1e-300))

@@ -94,24 +94,17 @@ class ProvenBackups:
     ) -> FloatArray:
         """Return the image (N,) of the open states, for a fixed choice (S,) or the best rows."""
         rows = self.open_rows if fixed is None else fixed[self.states]
-        self._back_up(value, rows, groups)
+        needed = rows
+        if self._dodging is None:  # `_stay` settles rows that cannot leave their group
+            settled = groups.rows & ~self.region.graph.flexible
+            needed = rows[(self.region.finite_rows & ~settled)[rows]]
+        self.operator.backup(value, needed)
         q = self._take_side(value, rows, side)
         if groups.count:
             self._stay(q, value, rows, side, groups)
         if fixed is not None:
             return q[rows]
         return self.operator.best(q, self.states)
-
-    def _back_up(self, value: FloatArray, rows: IntArray, groups: Groups) -> None:
-        """Back up rows, except those that `_stay` settles or that cannot be the best ones."""
-        flexible, finite = self.region.graph.flexible, self.region.finite_rows
-        if self._dodging is not None:  # what seems the best row may change by `_dodge`
-            self.operator.backup(value, rows)
-            return
-        wanted = np.zeros(self.model.rows, dtype=np.bool_)
-        wanted[rows] = finite[rows] & ~groups.rows[rows]
-        self.operator.backup_contenders(value, self.states, wanted)
-        self.operator.backup(value, rows[(groups.rows & flexible)[rows]])
 
     def _stay(
         self, q: FloatArray, value: FloatArray, rows: IntArray, side: float, groups: Groups

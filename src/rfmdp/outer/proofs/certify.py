@@ -37,7 +37,7 @@ from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
 from rfmdp.outer.proofs.backups import ProvenBackups, lingering_groups
 from rfmdp.outer.task import Task
-from rfmdp.ragged import segment
+from rfmdp.ragged import entries, segment
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -156,7 +156,8 @@ class Certifier:
         sign = self.problem.lingerer.sign
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
-        self.operator.backup_contenders(value, members, leaving)
+        rows = entries(self.model.row_ptr, members)
+        self.operator.backup(value, rows[leaving[rows]])
         q = self.operator.middle(backups.open_rows, self._allowed)
         q[~leaving] = -sign * np.inf
         if backups.nature_lingers:
