@@ -170,13 +170,3 @@ def test_a_file_in_place_of_a_model_was_an_attribute_error():
     ):
         with pytest.raises(UnsupportedError, match="got a str; `open_model` opens files"):
             ask()
-
-
-def test_ranges_of_a_table_are_parameters():
-    """Names that do not fit, and values that are no list, are told in words."""
-    chain = rf.domain_spec("chain")
-    for ranges in ({"radii": [0.1]}, {}, {"radius": [0.1], "M": [3]}):
-        with pytest.raises(ModelError, match="`make`, which takes radius"):
-            rf.tabulate(lambda radius: rf.domain("chain", M=3), chain, **ranges)
-    with pytest.raises(ModelError, match=r"radius must be a list of values, got 0\.1"):
-        rf.tabulate(lambda radius: rf.domain("chain", M=3), chain, radius=0.1)

@@ -218,7 +218,6 @@ from .solving import (
     compare as compare,
     evaluate as evaluate,
     solve as solve,
-    tabulate as tabulate,
 )
 from .sources.gym.source import (
     GymSource as GymSource,

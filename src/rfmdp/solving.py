@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from inspect import signature
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -496,53 +494,4 @@ def compare(
     return records
 
 
-def tabulate(
-    make: Callable[..., FactoredMDP],
-    spec: Spec | Property | str,
-    inners: Sequence[Inner] = (Exact(),),
-    *,
-    limits: Limits | None = None,
-    **ranges: Iterable[Any],
-) -> list[dict[str, Any]]:
-    """Return a tidy table: one record per combination of values and inner solver.
-
-    Parameters
-    ----------
-    make
-        From values of the ranges to a model.
-    ranges
-        The values of every parameter of `make`, radii and constants for instance.
-
-    Raises
-    ------
-    ModelError
-        If the ranges are not those of the parameters of `make`.
-
-    Examples
-    --------
-    >>> import rfmdp as rf
-    >>> table = tabulate(lambda M, radius: rf.domain("chain", M=M).with_radius(radius),
-    ...                  rf.domain_spec("chain"), M=[3, 4], radius=[0.0, 0.02])
-    >>> [(line["M"], line["radius"], line["status"]) for line in table][:2]
-    [(3, 0.0, 'CERTIFIED'), (3, 0.02, 'CERTIFIED')]
-    """
-    try:
-        signature(make).bind(**ranges)
-    except TypeError as error:
-        takes = ", ".join(signature(make).parameters) or "nothing"
-        raise ModelError(
-            f"tabulate: the ranges ({', '.join(ranges) or 'none'}) must be named as the parameters "
-            f"of `make`, which takes {takes}; {error}."
-        ) from None
-    for name, values in ranges.items():
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise ModelError(f"tabulate: {name} must be a list of values, got {values!r:.60}.")
-    table = []
-    for values in product(*ranges.values()):
-        given = dict(zip(ranges, values, strict=True))
-        for record in compare(make(**given), spec, inners, limits=limits):
-            table.append(given | asdict(record))
-    return table
-
-
-__all__ = ["Comparison", "compare", "evaluate", "solve", "tabulate"]
+__all__ = ["Comparison", "compare", "evaluate", "solve"]

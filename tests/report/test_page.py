@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import zlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import escape
 
 import numpy as np
@@ -27,7 +27,7 @@ from rfmdp.outer.solution import written
 from rfmdp.policies.decisions import reached
 from rfmdp.report.explorer import _single, explorer
 from rfmdp.report.page import write_report
-from rfmdp.solving import solve, tabulate
+from rfmdp.solving import compare, solve
 
 SPEC = Spec(Reach("goal"), MAX, MIN)
 
@@ -161,12 +161,12 @@ def charts_of(path):
 
 def test_a_table_becomes_a_chart(tmp_path):
     """One line per method over the parameter that varies, with the values of the table."""
-    table = tabulate(
-        lambda radius: walk().nominal().with_radius(radius),
-        SPEC,
-        (Exact(), IntervalArithmetic()),
-        radius=[0.02, 0.01],
-    )
+    methods = Exact(), IntervalArithmetic()
+    table = [
+        {"radius": radius} | asdict(record)
+        for radius in (0.02, 0.01)
+        for record in compare(walk().nominal().with_radius(radius), SPEC, methods)
+    ]
     path = tmp_path / "page.html"
     write_report([table], path)
     (chart,) = charts_of(path)

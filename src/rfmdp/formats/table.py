@@ -19,12 +19,12 @@ import numpy as np
 from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
+from rfmdp.model.flat import flat_model, shared, transition_bounds
 from rfmdp.model.flatten import flatten, flatten_note
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owner, owners, segment_lengths, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.boxes import are_bounds
+from rfmdp.sets.boxes import are_bounds, box_centres
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
 
@@ -130,10 +130,11 @@ def make_model(
     _check(table, fail or complain)
     table = _with_loops(_merged(table), name, deadlock)
     variables, valuations = table.variables
+    centres = box_centres(table.successor_ptr, table.lower, table.upper)
     return flat_model(
         table.row_ptr,
         table.successors.astype(np.int32),
-        *FlatBoxes.centred(table.successor_ptr, table.lower, table.upper).shared(),
+        *shared((table.successor_ptr, table.lower, table.upper, centres)),
         initial=table.initial,
         row_actions=table.row_actions,
         actions=table.actions,

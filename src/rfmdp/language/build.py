@@ -22,9 +22,8 @@ from rfmdp.language.commands import implied_ranges
 from rfmdp.language.distributions import RANDOM_FACTOR, packed
 from rfmdp.language.states import CHUNK, State, evaluate_states
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.frontier import Deadlock, Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
-from rfmdp.model.skeleton import Skeleton
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.model.validate import is_valid
 from rfmdp.record import Provenance
@@ -83,23 +82,24 @@ def build_model(
 
     explorer = StateExplorer(checked, Packing(checked.variables, in_bits=True))
     try:
-        skeleton = explorer.run(initial_valuations(checked), deadlock, progress)
+        explored = explorer.run(initial_valuations(checked), deadlock, progress)
     except PrismError:
         raise
     except ModelError as error:
         raise ModelError(f"{checked.source.filename}: {error}") from None
-    _warn(checked, skeleton, explorer)
-    skeleton, used = skeleton.drop_unused()
+    _warn(checked, explored, explorer)
+    explored, used = with_used_marginals(explored)
     marginals, names, outcomes = packed([explorer.marginals[j] for j in used])
-    factors = [module.name for module in checked.modules]
-    model = skeleton.model(
-        marginals,
-        _actions(checked, skeleton),
-        [*factors, RANDOM_FACTOR] if explorer.mixed else factors,
-        labels=state_labels(checked, skeleton),
-        rewards=structures(checked, skeleton),
-        marginal_names=names,
-        outcome_names=outcomes,
+    factors = tuple(module.name for module in checked.modules)
+    model = finished(
+        explored,
+        _actions(checked, explored),
+        state_labels(checked, explored),
+        marginals=marginals,
+        factors=(*factors, RANDOM_FACTOR) if explorer.mixed else factors,
+        rewards=structures(checked, explored),
+        marginal_names=tuple(names),
+        outcome_names=tuple(outcomes),
         formulas={**checked.constants, **checked.formulas},
         provenance=Provenance.of_text(
             checked.source.filename, checked.source.text, checked.constants
@@ -110,19 +110,19 @@ def build_model(
     return model
 
 
-def _actions(checked: CheckedModel, skeleton: Skeleton) -> list[str]:
+def _actions(checked: CheckedModel, explored: FactoredMDP) -> list[str]:
     """Return the names of actions; "" is among them only if some row is unlabelled."""
     names = list(checked.actions)
-    unlabelled = bool(np.any(skeleton.row_actions == len(names)))
+    unlabelled = bool(np.any(explored.row_actions == len(names)))
     return [*names, ""] if unlabelled or not names else names
 
 
-def _warn(checked: CheckedModel, skeleton: Skeleton, explorer: StateExplorer) -> None:
+def _warn(checked: CheckedModel, explored: FactoredMDP, explorer: StateExplorer) -> None:
     """Say what was made of states that are probably not meant so."""
     name = checked.source.filename
-    dead = np.flatnonzero(skeleton.deadlocks)
+    dead = np.flatnonzero(deadlocks(explored))
     if dead.size:
-        first = State(checked, skeleton.valuations[dead[0]])
+        first = State(checked, explored.valuations[dead[0]])
         warnings.warn(
             f"{name}: {dead.size} state(s) have no enabled command, the first is {first}; each "
             'gets a self-loop and the label "deadlock".',
@@ -188,15 +188,15 @@ def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
     return low, radix
 
 
-def state_labels(checked: CheckedModel, skeleton: Skeleton) -> dict[str, BoolArray]:
+def state_labels(checked: CheckedModel, explored: FactoredMDP) -> dict[str, BoolArray]:
     """Return where every label of the text holds, (S,) each."""
     return {
-        label.name: evaluate_states(label.value, checked, skeleton.valuations)
+        label.name: evaluate_states(label.value, checked, explored.valuations)
         for label in checked.labels
     }
 
 
-def structures(checked: CheckedModel, skeleton: Skeleton) -> dict[str, Rewards]:
+def structures(checked: CheckedModel, explored: FactoredMDP) -> dict[str, Rewards]:
     """Return all reward structures; one without name is called "" (a second one "#2", ...).
 
     Self-loops that were given to deadlocks have no action reward, as in PRISM.
@@ -207,16 +207,16 @@ def structures(checked: CheckedModel, skeleton: Skeleton) -> dict[str, Rewards]:
         if name in found:
             name = f"#{number}"
         of_states = [item for item in rewards.items if item.action is None]
-        state = _pays(reward_sum(of_states), of_states, checked, skeleton, None)
-        found[name] = Rewards(state, _row_rewards(rewards.items, checked, skeleton))
+        state = _pays(reward_sum(of_states), of_states, checked, explored, None)
+        found[name] = Rewards(state, _row_rewards(rewards.items, checked, explored))
     return found
 
 
 def _row_rewards(
-    items: Sequence[RewardItem], checked: CheckedModel, skeleton: Skeleton
+    items: Sequence[RewardItem], checked: CheckedModel, explored: FactoredMDP
 ) -> FloatArray:
     """Return what every row pays."""
-    row = np.zeros(len(skeleton.row_actions))
+    row = np.zeros(len(explored.row_actions))
     of_rows = [item for item in items if item.action is not None]
     for number, action in enumerate([*checked.actions, ""]):
         own = [item for item in of_rows if item.action == action]
@@ -226,8 +226,8 @@ def _row_rewards(
             own = of_rows
             pays = _mean(of_rows, checked)
         if own:
-            rows = np.flatnonzero(skeleton.row_actions == number)
-            row[rows] = _pays(pays, own, checked, skeleton, skeleton.row_states[rows])
+            rows = np.flatnonzero(explored.row_actions == number)
+            row[rows] = _pays(pays, own, checked, explored, explored.row_states[rows])
     return row
 
 
@@ -235,13 +235,13 @@ def _pays(
     expr: Expr,
     items: Sequence[RewardItem],
     checked: CheckedModel,
-    skeleton: Skeleton,
+    explored: FactoredMDP,
     states: IntArray | None,
 ) -> FloatArray:
     """Return what some items pay together, by an expression, in some states or in all."""
-    pays = evaluate_states(expr, checked, skeleton.valuations, states)
+    pays = evaluate_states(expr, checked, explored.valuations, states)
     for k in np.flatnonzero(np.isnan(pays))[:1]:
-        state = State(checked, skeleton.valuations[k if states is None else states[k]])
+        state = State(checked, explored.valuations[k if states is None else states[k]])
         for item in items:
             if np.isnan(state.value(reward_sum([item]))):
                 raise state.error(item.value.position, "a reward must be a number, found nan")

@@ -27,11 +27,11 @@ from rfmdp.language.distributions import NamedBox, command_distribution, random_
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.buffer import Buffer, grow
 from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, arranged
 from rfmdp.model.numbering import ROOM, StateTable
 from rfmdp.model.packing import Packing
-from rfmdp.model.skeleton import Skeleton
 from rfmdp.types import AnyArray, IntArray
 
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
@@ -98,7 +98,7 @@ class StateExplorer:
 
     def run(
         self, initial: AnyArray, deadlock: Deadlock, progress: Progress | None = None
-    ) -> Skeleton:
+    ) -> FactoredMDP:
         """Return what can be reached from initial valuations (I, vars)."""
         start = self._enter(self.packing.pack(initial))
         pause = FEW

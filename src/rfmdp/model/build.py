@@ -12,9 +12,15 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.description import Action, Amount, Predicate, States
 from rfmdp.model.expander import Expander, booleans, numbers, seeing_arrays
-from rfmdp.model.frontier import Deadlock, Progress, explore
+from rfmdp.model.frontier import (
+    NO_ACTION,
+    Deadlock,
+    Progress,
+    explore,
+    finished,
+    with_used_marginals,
+)
 from rfmdp.model.packing import Packing
-from rfmdp.model.skeleton import Skeleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -99,20 +105,21 @@ def _described(
     progress: Progress | None,
 ) -> FactoredMDP:
     """Return the reachable part of a described model, from the codes of its initial states."""
-    skeleton = explore(packing, start, expander, deadlock=deadlock, progress=progress)
-    states = States(packing.variables, skeleton.valuations)
-    skeleton, used = skeleton.drop_unused()
+    model = explore(packing, start, expander, deadlock=deadlock, progress=progress)
+    states = States(packing.variables, model.valuations)
+    model, used = with_used_marginals(model)
     sets = expander.identifiers.sets
     names = list(expander.identifiers.names)
-    structures = _rewards(skeleton, states, expander.actions, rewards)
-    skeleton, labelled = _by_name(skeleton, expander.actions)
-    return skeleton.model(
-        Marginals.from_sets(sets[j] for j in used),
+    structures = _rewards(model, states, expander.actions, rewards)
+    model, labelled = _by_name(model, expander.actions)
+    return finished(
+        model,
         labelled,
-        tuple(expander.factors),
-        labels=_labels(states, labels),
+        _labels(states, labels),
+        marginals=Marginals.from_sets(sets[j] for j in used),
+        factors=tuple(expander.factors),
         rewards=structures,
-        marginal_names=[names[j] for j in used],
+        marginal_names=tuple(names[j] for j in used),
     )
 
 
@@ -171,24 +178,24 @@ def _labels(states: States, labels: Mapping[str, Predicate]) -> dict[str, BoolAr
 
 
 def _rewards(
-    skeleton: Skeleton,
+    model: FactoredMDP,
     states: States,
     actions: Sequence[Action],
     rewards: Mapping[str, Amount],
 ) -> dict[str, Rewards]:
     """Evaluate all reward structures; `row_actions` still numbers the actions as given."""
     names = list(dict.fromkeys([*rewards, *(name for a in actions for name in a.rewards)]))
-    row_states = skeleton.row_states if any(a.rewards for a in actions) else None
+    row_states = model.row_states if any(a.rewards for a in actions) else None
     found: dict[str, Rewards] = {}
     for name in names:
-        per_state = np.zeros(skeleton.states)
+        per_state = np.zeros(model.states)
         if name in rewards:
             per_state[:] = _evaluated(rewards[name], states, f'Reward "{name}"')
-        per_row = np.zeros(len(skeleton.row_actions))
+        per_row = np.zeros(len(model.row_actions))
         for number, action in enumerate(actions):
             if row_states is not None and name in action.rewards:
-                rows = np.flatnonzero(skeleton.row_actions == number)
-                part = States(skeleton.variables, skeleton.valuations, row_states[rows])
+                rows = np.flatnonzero(model.row_actions == number)
+                part = States(model.variables, model.valuations, row_states[rows])
                 where = f'Reward "{name}", action {action.name!r}'
                 per_row[rows] = _evaluated(action.rewards[name], part, where)
         found[name] = Rewards(state=per_state, row=per_row)
@@ -200,10 +207,10 @@ def _evaluated(given: Amount, states: States, where: str) -> FloatArray:
     return numbers(given(states) if callable(given) else given, states, where)
 
 
-def _by_name(skeleton: Skeleton, actions: Sequence[Action]) -> tuple[Skeleton, list[str]]:
+def _by_name(model: FactoredMDP, actions: Sequence[Action]) -> tuple[FactoredMDP, list[str]]:
     """Let actions of the same name share their index."""
     names = list(dict.fromkeys(action.name for action in actions))
     if len(names) == len(actions):
-        return skeleton, names
-    index = np.array([names.index(a.name) for a in actions] + [skeleton.NO_ACTION], dtype=np.int32)
-    return replace(skeleton, row_actions=index[skeleton.row_actions]), names
+        return model, names
+    index = np.array([names.index(a.name) for a in actions] + [NO_ACTION], dtype=np.int32)
+    return replace(model, row_actions=index[model.row_actions]), names

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,68 +12,40 @@ from rfmdp.kernels.tables import number_segments
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
 from rfmdp.ragged import entries, segment_lengths, starts
-from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 FACTOR = "joint"  # the one factor of a flat model
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlatBoxes:
-    """N boxes of different sizes, as flat arrays; `nominal` is a member of each."""
+Boxes: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
+"""N boxes of different sizes: pointers (N + 1,); lower, upper and nominal numbers of all (E,)."""
 
-    pointers: IntArray  # (N + 1,)
-    lower: FloatArray  # (E,) entries of all boxes
-    upper: FloatArray  # (E,)
-    nominal: FloatArray  # (E,)
 
-    def __len__(self) -> int:
-        return len(self.pointers) - 1
+def shared(boxes: Boxes) -> tuple[IntArray, Boxes]:
+    """Return, for every box, its number among the different boxes, (N,); and these boxes."""
+    pointers, *numbers = boxes
+    count = len(pointers) - 1
+    table = np.zeros(1 << max(4, int(2 * count).bit_length()), dtype=np.int64)
+    ids, first = np.empty((2, count), dtype=np.int64)
+    bits = np.stack(numbers, axis=1).view(np.int64).reshape(-1)
+    ptr = 3 * pointers
+    different = number_segments(bits, ptr[:-1], ptr[1:], table, ids, first)
+    return ids, take(boxes, first[:different])
 
-    @property
-    def sizes(self) -> IntArray:
-        """Number of entries of every box, (N,)."""
-        return segment_lengths(self.pointers)
 
-    @staticmethod
-    def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> FlatBoxes:
-        """Return boxes with the nominal member lower + t (upper - lower)."""
-        return FlatBoxes(pointers, lower, upper, box_centres(pointers, lower, upper))
-
-    @staticmethod
-    def join(parts: Sequence[FlatBoxes]) -> FlatBoxes:
-        """Return all boxes of some parts, in order."""
-
-        def joined(name: str) -> FloatArray:
-            return np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)])
-
-        sizes = joined("sizes").astype(np.int64)
-        return FlatBoxes(starts(sizes), *map(joined, ("lower", "upper", "nominal")))
-
-    def take(self, which: IntArray | BoolArray) -> FlatBoxes:
-        """Return some of the boxes."""
-        chosen = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        at = entries(self.pointers, chosen)
-        return FlatBoxes(
-            starts(self.sizes[chosen]), self.lower[at], self.upper[at], self.nominal[at]
-        )
-
-    def shared(self) -> tuple[IntArray, FlatBoxes]:
-        """Return, for every box, its number among the different boxes, (N,); and these boxes."""
-        table = np.zeros(1 << max(4, int(2 * len(self)).bit_length()), dtype=np.int64)
-        ids, first = np.empty((2, len(self)), dtype=np.int64)
-        bits = np.stack([self.lower, self.upper, self.nominal], axis=1).view(np.int64).reshape(-1)
-        ptr = 3 * self.pointers
-        count = number_segments(bits, ptr[:-1], ptr[1:], table, ids, first)
-        return ids, self.take(first[:count])
+def take(boxes: Boxes, chosen: IntArray) -> Boxes:
+    """Return some of the boxes."""
+    pointers, lower, upper, nominal = boxes
+    at = entries(pointers, chosen)
+    return starts(segment_lengths(pointers)[chosen]), lower[at], upper[at], nominal[at]
 
 
 def flat_model(
     row_ptr: IntArray,
     successors: Int32Array,
     ids: IntArray,
-    boxes: FlatBoxes,
+    boxes: Boxes,
     *,
     initial: IntArray,
     row_actions: AnyArray,
@@ -95,11 +67,10 @@ def flat_model(
     boxes : uncertainty of the rows
     initial, row_actions, actions, labels, rewards, variables, valuations : as in the model
     """
-    sizes = boxes.sizes[ids]
+    sizes = segment_lengths(boxes[0])[ids]
     uncertain = sizes > 1
     used, numbers = np.unique(ids[uncertain], return_inverse=True)
-    kept = boxes.take(used)
-    marginals = Marginals.from_boxes(kept.pointers, kept.lower, kept.upper, kept.nominal)
+    marginals = Marginals.from_boxes(*take(boxes, used))
     model = FactoredMDP(
         row_ptr=row_ptr,
         marginal_ptr=starts(uncertain.astype(np.int64)),

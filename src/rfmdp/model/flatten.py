@@ -18,7 +18,7 @@ from rfmdp.kernels.flatten import flatten_rows
 from rfmdp.kernels.primitives import STACK
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flat import FlatBoxes, flat_model
+from rfmdp.model.flat import Boxes, flat_model, shared
 from rfmdp.ragged import segment_lengths, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import Int32Array, IntArray
@@ -49,12 +49,14 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     known = 0
     for begin, end in _chunks(model.successor_ptr):
         found, boxes = _multiply(model, begin, end)
-        numbers, different = boxes.shared()
+        numbers, different = shared(boxes)
         parts.append(different)
         ids.append(numbers + known)
-        known += len(different)
+        known += len(different[0]) - 1
         targets.append(found)
-    numbers, boxes = FlatBoxes.join(parts).shared()
+    ends = starts(np.concatenate([segment_lengths(part[0]) for part in parts]))
+    lower, upper, nominal = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
+    numbers, boxes = shared((ends, lower, upper, nominal))
     return flat_model(
         model.row_ptr,
         np.concatenate(targets),
@@ -105,7 +107,7 @@ def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, FlatBoxes]:
+def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Boxes]:
     """Return successors and boxes of the rows begin..end - 1, multiplied out."""
     pointers = model.successor_ptr
     sets = model.marginals.as_stated()
@@ -125,4 +127,4 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Fla
     # whatever the rounding of the sum: the only successor of a row is certain
     single = np.repeat(size == 1, size)
     lower[single] = upper[single] = nominal[single] = 1.0
-    return targets[:used].copy(), FlatBoxes(starts(size), lower, upper, nominal)
+    return targets[:used].copy(), (starts(size), lower, upper, nominal)

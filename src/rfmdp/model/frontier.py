@@ -18,22 +18,24 @@ how they are looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.buffer import Buffer
 from rfmdp.model.numbering import StateTable
 from rfmdp.model.packing import Packing
-from rfmdp.model.skeleton import Skeleton
-from rfmdp.ragged import starts
-from rfmdp.types import AnyArray, Int32Array, IntArray
+from rfmdp.ragged import owners, starts
+from rfmdp.sets.marginals import Marginals
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
+NO_ACTION = -1  # of the self-loops that are given to deadlocks
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
 
 
@@ -99,8 +101,8 @@ def explore(
     *,
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
-) -> Skeleton:
-    """Return the reachable states and rows of a model.
+) -> FactoredMDP:
+    """Return the reachable states and rows of a model, for `finished` to complete.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ class _Explored:
             if row < len(block.rest):
                 states.make_room(self.count, int(total[row]))
 
-    def arranged(self, start: Int32Array, deadlock: Deadlock) -> Skeleton:
+    def arranged(self, start: Int32Array, deadlock: Deadlock) -> FactoredMDP:
         """Return all that was found in order; states without rows get a self-loop."""
         known = self.states.known[: self.count]
         del self.states  # its table is not needed any more
@@ -190,7 +192,7 @@ class _Explored:
         has_row[self.rows.array[: self.rows.size, 0]] = True
         dead = np.flatnonzero(~has_row)
         loops = self.rows.extend(len(dead))
-        loops[:] = (0, Skeleton.NO_ACTION, 0, 1)
+        loops[:] = (0, NO_ACTION, 0, 1)
         loops[:, 0] = self.successors.extend(len(dead))[:] = dead
         rows, marginals = self.rows.trim(), self.marginals.trim()
         successors = self.successors.trim()
@@ -205,8 +207,10 @@ def arranged(
     marginals: Int32Array,
     successors: Int32Array,
     deadlock: Deadlock,
-) -> Skeleton:
+) -> FactoredMDP:
     """Return what was explored: states in the order of valuations, their rows as they were found.
+
+    Sets, names of actions, labels and rewards are still missing; see `finished`.
 
     Parameters
     ----------
@@ -224,7 +228,7 @@ def arranged(
     from rfmdp.kernels.frontier import arrange
 
     source = rows[:, 0]
-    dead = source[rows[:, 1] == Skeleton.NO_ACTION]
+    dead = source[rows[:, 1] == NO_ACTION]
     if dead.size and deadlock is Deadlock.ERROR:
         others = f" ({dead.size} such states)" if dead.size > 1 else ""
         name = packing.name(known[dead[packing.order(known[dead])[0]]])
@@ -244,7 +248,9 @@ def arranged(
         (rows, marginals, successors), rank, row_ptr[:-1].copy(), position,
         (action, marginal_ptr, successor_ptr), (identifier, factor), targets,
     )  # fmt: skip
-    return Skeleton(
+    return FactoredMDP(
+        marginals=Marginals.from_sets(()),
+        actions=(),
         variables=packing.variables,
         valuations=packing.unpack(known[order]),
         initial=np.flatnonzero(np.bincount(rank[start])),
@@ -256,3 +262,38 @@ def arranged(
         successor_ptr=successor_ptr,
         successors=targets,
     )
+
+
+def deadlocks(model: FactoredMDP) -> BoolArray:
+    """Return the states of an explored model (S,) that have only a self-loop given to them."""
+    where = np.zeros(model.states, dtype=np.bool_)
+    where[owners(model.row_ptr)[model.row_actions == NO_ACTION]] = True
+    return where
+
+
+def with_used_marginals(model: FactoredMDP) -> tuple[FactoredMDP, IntArray]:
+    """Return an explored model with the marginals that some row uses, numbered from 0 on.
+
+    And the old identifier of every new one, ascending.
+    """
+    seen = np.bincount(model.row_marginals) > 0
+    number = (np.cumsum(seen) - 1).astype(np.int32)
+    return replace(model, row_marginals=number[model.row_marginals]), np.flatnonzero(seen)
+
+
+def finished(
+    model: FactoredMDP, actions: Sequence[str], labels: Mapping[str, BoolArray], **fields: Any
+) -> FactoredMDP:
+    """Return an explored model with all its fields.
+
+    Self-loops of deadlocks get the unlabelled action "", which is added if it is missing, and their
+    states the label "deadlock".
+    """
+    names, labels = list(actions), dict(labels)
+    loops = model.row_actions == NO_ACTION
+    if loops.any():
+        if "" not in names:
+            names.append("")
+        labels["deadlock"] = deadlocks(model)
+        fields["row_actions"] = np.where(loops, np.int32(names.index("")), model.row_actions)
+    return replace(model, actions=tuple(names), labels=labels, **fields)

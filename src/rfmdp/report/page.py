@@ -65,8 +65,8 @@ def write_report(
     Parameters
     ----------
     results
-        Solutions of `solve`, runs of `learn`, or what `load` returns of them, and tables: what
-        `tabulate` returns. One solution or run may be given as it is, everything else in a list.
+        Solutions of `solve`, runs of `learn`, or what `load` returns of them, and tables: one
+        mapping per solved problem. One solution or run may be given as it is, all else in a list.
     path
         The file, replaced when all is written.
     title
@@ -237,9 +237,7 @@ def _holds(run: Run) -> str:
 @section.register(tuple)
 def _(table: RecordList) -> Section:
     if not table or not all(isinstance(record, dict) for record in table):
-        raise UnsupportedError(
-            "A table must have records, one mapping per solved problem, as `tabulate` returns."
-        )
+        raise UnsupportedError("A table must have records, one mapping per solved problem.")
     lines = [_shown(flat(record)) for record in table]
     charts = table_charts(table)
     title = charts[0].title if charts else "Table of values"

@@ -265,8 +265,9 @@ def _columns(
     # the box of one point that an L-infinity ball is may have moved
     if isinstance(uset, LpBall) and np.array_equal(uset.nominal, nominal):
         radius, exponent = uset.radius, uset.exponent
-    several = isinstance(uset, Polytope) and kind is Kind.POLYTOPE
-    corners = uset.vertices.ravel() if several else np.empty(0)
+    corners = np.empty(0)
+    if isinstance(uset, Polytope) and kind is Kind.POLYTOPE:
+        corners = uset.vertices.ravel()
     return kind, nominal, lower, upper, radius, exponent, corners
 
 
