@@ -18,7 +18,7 @@ from rfmdp.inner.packing import (
     pack_rows,
     scratch,
 )
-from rfmdp.kernels import exact, pair, products
+from rfmdp.kernels import exact, joint, pair, products
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
@@ -133,8 +133,8 @@ def test_interval_rows_equals_merged_intervals(problem):
         problem.successors.tolist(),
         [Fraction(x) for x in problem.values.tolist()],
     )
-    joint = len(problem.successors)
-    margin = backup_margin(joint, problem.span, np.abs(problem.tensor).max() + problem.span)
+    outcomes = len(problem.successors)
+    margin = backup_margin(outcomes, problem.span, np.abs(problem.tensor).max() + problem.span)
     for function in both(joint.interval_rows):
         below, above = np.zeros((2, 1))
         run(function, packed, values, (below, above))
