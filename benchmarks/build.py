@@ -16,18 +16,18 @@ from pathlib import Path
 import numpy as np
 
 import described
-from rfmdp.model import numbering
+from rfmdp.model import buffer
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.validate import validate
 
 
 def hashed(build: Callable[[], FactoredMDP]) -> FactoredMDP:
     """Build a model without a table over its domain, as very large ones are built."""
-    limit, numbering.DENSE_LIMIT = numbering.DENSE_LIMIT, 0
+    limit, buffer.DENSE_LIMIT = buffer.DENSE_LIMIT, 0
     try:
         return build()
     finally:
-        numbering.DENSE_LIMIT = limit
+        buffer.DENSE_LIMIT = limit
 
 
 CASES: dict[str, Callable[[], FactoredMDP]] = {

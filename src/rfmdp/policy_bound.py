@@ -25,15 +25,14 @@ from rfmdp.inner.combined import OneSided
 from rfmdp.inner.protocol import Inner
 from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.outer.task import Task, prepare
+from rfmdp.outer.task import Operator, Task, prepare
 from rfmdp.rounding import UNIT
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray, IntArray

@@ -15,7 +15,7 @@ from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.budget import unfold
 from rfmdp.model.lattice import AnyModel, LatticeMDP
-from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import restrict
 from rfmdp.model.validate import require_valid
 from rfmdp.objective import (
     MAX,

@@ -59,7 +59,7 @@ def expand_mixed(codes):
 @pytest.mark.parametrize("limit", [0, 100])
 def test_blocks_may_mix_sizes(limit, monkeypatch):
     """Certain moves are no marginals; rows keep the order of blocks within their state."""
-    monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", limit)
+    monkeypatch.setattr("rfmdp.model.buffer.DENSE_LIMIT", limit)
     found = explore(GRID, np.array([0]), expand_mixed)
     name = [tuple(v) for v in found.valuations.tolist()]
     assert name == sorted(name)
@@ -80,7 +80,7 @@ def test_blocks_may_mix_sizes(limit, monkeypatch):
 @pytest.mark.parametrize("limit", [0, 100])
 def test_leaving_the_domain_is_refused(limit, monkeypatch):
     """A code outside the packed domain never reaches the table."""
-    monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", limit)
+    monkeypatch.setattr("rfmdp.model.buffer.DENSE_LIMIT", limit)
     with pytest.raises(ModelError, match="leaves the variables' ranges"):
         explore(GRID, np.array([0]), lambda c: [RowBlock.joined(np.arange(len(c)), 0, c - 1, [])])
 

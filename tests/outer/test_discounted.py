@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Discounted, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.families import Interval

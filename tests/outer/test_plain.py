@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
 from rfmdp.outer.graph.region import analyse

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Status

@@ -34,7 +34,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.check_properties import CheckedProperty
-from rfmdp.language.model_scope import model_type
+from rfmdp.language.checked import model_type
 from rfmdp.language.property_ast import OPERATORS, Quantified
 from rfmdp.language.states import DTYPE, evaluate_states
 from rfmdp.language.types import type_of

@@ -18,7 +18,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
-from rfmdp.language.model_scope import model_type
+from rfmdp.language.checked import model_type
 from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward

@@ -18,9 +18,9 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import CheckedProperty, check_property, with_numbers
+from rfmdp.language.checked import model_type, scope
 from rfmdp.language.constants import Given, checked_given
 from rfmdp.language.load import read_text
-from rfmdp.language.model_scope import model_type, scope
 from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.property_ast import require_supported
 from rfmdp.language.source import Position

@@ -19,8 +19,7 @@ import numpy as np
 from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import flat_model, shared, transition_bounds
-from rfmdp.model.flatten import flatten, flatten_note
+from rfmdp.model.flatten import flat_model, flatten, flatten_note, shared, transition_bounds
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owner, owners, segment_lengths, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE

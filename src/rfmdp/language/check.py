@@ -24,7 +24,7 @@ from rfmdp.language.ast import (
     VariableDeclaration,
     rewrite,
 )
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import Given, check_given, checked_given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expand import (
@@ -39,7 +39,6 @@ from rfmdp.language.source import Position, SourceText
 from rfmdp.language.types import require, type_of
 from rfmdp.model.arrays import Variable
 
-BUILT_IN_LABELS = ("init", "deadlock")
 WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP}
 
 

@@ -28,9 +28,8 @@ from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.buffer import Buffer, grow
+from rfmdp.model.buffer import ROOM, Buffer, StateTable, grow
 from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, arranged
-from rfmdp.model.numbering import ROOM, StateTable
 from rfmdp.model.packing import Packing
 from rfmdp.types import AnyArray, IntArray
 

@@ -13,7 +13,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.restrict import row_arrays
+from rfmdp.model.unroll import row_arrays
 from rfmdp.ragged import segment_lengths
 from rfmdp.types import FloatArray, IntArray
 

@@ -1,4 +1,4 @@
-"""Arrays that grow in place, as long as there is memory."""
+"""Arrays that grow in place, as long as there is memory, and tables of packed states in them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.memory import require_memory
-from rfmdp.types import AnyArray
+from rfmdp.model.packing import Packing
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 
 class Buffer:
@@ -49,3 +51,37 @@ def grow(array: AnyArray, need: int) -> None:
         require_memory((2 * wanted - have) * entry, what)
         # realloc: large arrays move their pages, they are not copied
         array.resize((wanted, *array.shape[1:]), refcheck=False)
+
+
+DENSE_LIMIT = 1 << 24  # a table of 64 MB, of which only the touched pages exist
+ROOM = 4096  # states at first
+
+
+class StateTable:
+    """States in the order of discovery: packed in `known`; `table` has their numbers plus 1.
+
+    A dense table has a place for every word of the domain, others are hashed (`kernels.tables`).
+    Kernels count the states, and stop before there is no room.
+    """
+
+    __slots__ = ("dense", "known", "table")
+
+    def __init__(self, packing: Packing) -> None:
+        self.dense = packing.domain <= DENSE_LIMIT
+        self.known: IntArray = np.empty((ROOM, packing.words), dtype=np.int64)
+        size = packing.domain if self.dense else 4 * ROOM
+        self.table: Int32Array = np.zeros(size, dtype=np.int32)
+
+    def make_room(self, count: int, more: int) -> None:
+        """Make room for more states after the `count` that are known."""
+        need = count + more
+        if need >= 2**31:
+            raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
+        grow(self.known, need)
+        if not self.dense and 2 * need > len(self.table):
+            from rfmdp.kernels.tables import fill_states
+
+            size = 1 << (4 * need - 1).bit_length()
+            require_memory(4 * size, f"A model with more than {count} states")
+            self.table = np.zeros(size, dtype=np.int32)
+            fill_states(self.table, self.known, count)

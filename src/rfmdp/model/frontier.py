@@ -27,8 +27,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.buffer import Buffer
-from rfmdp.model.numbering import StateTable
+from rfmdp.model.buffer import Buffer, StateTable
 from rfmdp.model.packing import Packing
 from rfmdp.ragged import owners, starts
 from rfmdp.sets.marginals import Marginals

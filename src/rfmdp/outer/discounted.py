@@ -11,11 +11,10 @@ import numpy as np
 from rfmdp.outer.graph.components import components, no_groups
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.graph.region import Region
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import STOPS, status_of
-from rfmdp.outer.task import StateBounds, Task
+from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.rounding import LAST_DIGITS, UNIT
 from rfmdp.types import FloatArray
 

@@ -18,11 +18,10 @@ from rfmdp.inner.protocol import Side
 from rfmdp.kernels.packed import DONE, NOW, steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.settings import BUDGET, STOPS, status_of
-from rfmdp.outer.task import StateBounds, Task
+from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 

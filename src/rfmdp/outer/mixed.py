@@ -27,11 +27,10 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.objective import MIN
 from rfmdp.outer.graph.region import Region, analyse
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.proofs.backups import GUESSED, ProvenBackups
 from rfmdp.outer.settings import STOPS, largest, status_of
-from rfmdp.outer.task import StateBounds, Task
+from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.ragged import entries, segment_lengths
 from rfmdp.rounding import UNIT
 from rfmdp.types import FloatArray

@@ -9,8 +9,7 @@ import numpy as np
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.restrict import restrict
-from rfmdp.model.unroll import Unrolled, unroll
+from rfmdp.model.unroll import Unrolled, restrict, unroll
 from rfmdp.objective import Spec
 from rfmdp.outer.nature import Nature
 from rfmdp.outer.problem import pose

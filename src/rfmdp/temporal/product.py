@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.restrict import row_arrays
+from rfmdp.model.unroll import row_arrays
 from rfmdp.objective import (
     Globally,
     NamedStates,

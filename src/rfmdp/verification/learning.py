@@ -29,7 +29,9 @@ from rfmdp.verification.confidence import (
     Bounds,
     Confidence,
     NotChecked,
+    Support,
     Trials,
+    discovered,
     kind_of,
     mixture,
     sets_hold,
@@ -37,7 +39,6 @@ from rfmdp.verification.confidence import (
 from rfmdp.verification.fields import Fields, field, need, number
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.rewards import EPS, Payments
-from rfmdp.verification.supports import Support, discovered
 
 SOURCES = ("simulation", "environment", "log")
 ALWAYS = ("draws", "ledger", "shared", "product", "structure")

@@ -22,8 +22,8 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.verification.curved import LpBalls, inner_point, unsort
 from rfmdp.verification.exact import ExactRows
+from rfmdp.verification.lp_balls import LpBalls, inner_point, unsort
 from rfmdp.verification.margins import BLUR, FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
 from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
 

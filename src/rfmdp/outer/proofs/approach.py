@@ -16,11 +16,11 @@ import numpy as np
 
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import no_groups
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Barrier, PolicyIteration
 from rfmdp.outer.problem import Form
 from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import largest
+from rfmdp.outer.task import Operator
 from rfmdp.types import FloatArray, IntArray
 
 SWEEPS = 2_000  # per factor

@@ -19,8 +19,8 @@ from rfmdp.objective import MAX
 from rfmdp.outer.graph.components import Groups, end_components, no_groups
 from rfmdp.outer.graph.graph import Edges
 from rfmdp.outer.graph.region import Region
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.task import Operator
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
