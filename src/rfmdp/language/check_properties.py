@@ -24,8 +24,8 @@ from rfmdp.language.ast import (
     nodes,
     rewrite,
 )
-from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.check import check_unique, expand_labels
+from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import Given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
 from rfmdp.language.expand import (
