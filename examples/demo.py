@@ -17,7 +17,7 @@ from rich.table import Table
 import rfmdp as rf
 from rfmdp.learning.methods import find_method
 from rfmdp.report.page import write_report
-from rfmdp.sets.radius import balls_around
+from rfmdp.sets.marginals import balls_around
 
 RADII = (0.005, 0.01, 0.02, 0.03)
 METHODS = ("anytime", "paper-interval", "paper-l1")

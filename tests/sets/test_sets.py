@@ -5,9 +5,8 @@ import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.marginals import Marginals, balls_around, boxes_around
 from rfmdp.sets.questions import bounds, contains, minimise
-from rfmdp.sets.radius import balls_around, boxes_around
 
 NAN = math.nan
 

@@ -316,7 +316,7 @@ class FactoredMDP:
             For a floor with a norm other than L-infinity.
         """
         from rfmdp.model.touching import warn_if_touching
-        from rfmdp.sets.radius import balls_around, boxes_around, radii_of
+        from rfmdp.sets.marginals import balls_around, boxes_around, radii_of
 
         if self.uncertain:
             raise ModelError(

@@ -26,8 +26,7 @@ from rfmdp.model.arrays import (
 from rfmdp.model.report import model_sizes
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.record import Provenance, balls
-from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.radius import boxes_around, radii_of
+from rfmdp.sets.marginals import Kind, Marginals, boxes_around, radii_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action

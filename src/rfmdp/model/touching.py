@@ -40,34 +40,14 @@ def warn_if_touching(model: AnyModel, radii: FloatArray | None = None) -> None:
     j = owner(sets.outcome_ptr, k)
     effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
     where = f"{model.marginal_name(j)}, outcome {k - int(sets.outcome_ptr[j]) + 1}{effect}"
-    radius = None if radii is None else float(radii[j])
     more = f" So for {found.size - 1} more." if found.size > 1 else ""
-    reason = _reason(sets, k, float(missing[k]), radius)
-    warnings.warn(f"{where}: {reason}{more}", PrismWarning, stacklevel=3)
-
-
-def _reason(sets: Marginals, k: int, missing: float, radius: float | None) -> str:
-    """Return what is the matter with an outcome, and what to write."""
-    p = float(sets.nominal[k])
-    if sets.lower[k] == 0.0:
-        return (
-            f"nature cannot empty it, because the upper bounds of the others sum to {missing:.2g} "
-            "less than one. That is rounding; let them sum to more than one, or to clearly less."
-        )
-    if radius is not None and sets.lower[k] < sets.upper[k]:
-        return (
-            f"nature cannot empty it, because the radius {radius!r} leaves {missing:.2g} of its "
-            f"probability {p!r}. That is rounding; give a slightly larger radius if nature may "
-            "empty it, else a smaller one."
-        )
-    if sets.lower[k] == sets.upper[k]:
-        return (
-            f"it can happen, with probability {missing:.2g}. That is what rounding left of 0; "
-            "write 0 if that is meant."
-        )
-    return (
-        f"nature cannot empty it, because its lower bound is {missing:.2g}. That is what rounding "
-        "left of 0; write 0 if that is meant, else a larger bound."
+    radius = "" if radii is None else f" with the radius {float(radii[j])!r}"
+    warnings.warn(
+        f"{where}: nature cannot empty it: {missing[k]:.2g} of it{radius} stay, which is what "
+        "rounding left of 0. Write 0, or a slightly larger radius, if nature may empty it; else a "
+        f"clearly larger bound.{more}",
+        PrismWarning,
+        stacklevel=3,
     )
 
 
