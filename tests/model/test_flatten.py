@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from formats.models import random_model
-from rfmdp.kernels import flatten as kernels
+from rfmdp.kernels import identify as kernels
 from rfmdp.kernels.primitives import STACK
 from rfmdp.model import flatten as flatten_module
 from rfmdp.model.arrays import FactoredMDP

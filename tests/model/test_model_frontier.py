@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from processes import python
 from rfmdp.errors import ModelError
-from rfmdp.kernels import frontier as kernels
+from rfmdp.kernels import tables as kernels
 from rfmdp.model.arrays import Variable
 from rfmdp.model.frontier import CERTAIN, Deadlock, RowBlock, explore
 from rfmdp.model.packing import Packing

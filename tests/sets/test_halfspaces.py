@@ -109,7 +109,7 @@ def test_decimals_that_were_meant_to_touch():
 def test_one_outcome():
     """The only distribution over one outcome is kept or lost."""
     assert halfspace_vertices(np.array([[1.0]]), np.array([1.0])).tolist() == [[1.0]]
-    with pytest.raises(ModelError, match=r"violates row 0 by 0.5"):
+    with pytest.raises(ModelError, match=r"it is empty"):
         halfspace_vertices(np.array([[1.0]]), np.array([0.5]))
 
 

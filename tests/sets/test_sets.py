@@ -44,7 +44,7 @@ BAD_SETS = [
     (lambda: Polytope([[1.0, 0.0], [0.9, 0.9]]), r"Polytope, vertex 1: .* sum to 1.8"),
     (
         lambda: Polytope.from_halfspaces([[1, 0], [0, 1]], [0.2, 0.3]),
-        r"it is empty, no distribution satisfies all half-spaces; .* by 0.25",
+        r"it is empty, no distribution satisfies all half-spaces",
     ),
     (lambda: Polytope.from_halfspaces([[1, 0]], [0.2, 0.3]), r"got shapes \(1, 2\) and \(2,\)"),
     (lambda: Polytope.from_halfspaces([[1, NAN]], [0.2]), r"must be finite, row 0 is not"),

@@ -1,12 +1,12 @@
 """A machine for compiled expressions.
 
-Nothing is compiled per model: expressions are data, a few integers per operation (`opcodes`).
+Nothing is compiled per model: expressions are data, a few integers per operation (`addresses`).
 `evaluate` runs one of them in many states; `expand` explores state spaces with the machine.
 """
 
 import numpy as np
 
-from rfmdp.kernels import opcodes as op
+from rfmdp.kernels import addresses as op
 from rfmdp.kernels.addresses import STACK, STAMP
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 

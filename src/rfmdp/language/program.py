@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.kernels import opcodes as op
+from rfmdp.kernels import addresses as op
 from rfmdp.kernels.addresses import HEADER, STACK
 from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY

@@ -163,7 +163,7 @@ def _losses(
     state: ExplorationState, estimate: Marginals, value: FloatArray, rows: IntArray
 ) -> FloatArray:
     """Return what every identifier's set costs, (M,)."""
-    from rfmdp.kernels.gaps import gap_losses, occupancy
+    from rfmdp.kernels.statistical import gap_losses, occupancy
 
     planner, sets = state.planner, state.sets
     model, problem = planner.model, planner.problem

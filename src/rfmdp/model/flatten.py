@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.kernels.flatten import flatten_rows
+from rfmdp.kernels.identify import flatten_rows
 from rfmdp.kernels.primitives import STACK
 from rfmdp.kernels.tables import number_segments
 from rfmdp.memory import require_memory

@@ -163,7 +163,7 @@ class _Explored:
 
     def number(self, block: RowBlock, total: IntArray, out: AnyArray) -> None:
         """Fill `out` with the successors of all rows, `total` of each; number the new ones."""
-        from rfmdp.kernels.frontier import number_successors
+        from rfmdp.kernels.tables import number_successors
 
         states, domain = self.states, self.packing.domain
         scratch = np.empty((int(total.max(initial=1)), 1), dtype=np.int64)
@@ -224,7 +224,7 @@ def arranged(
     ModelError
         If self-loops of deadlocks are refused; the first is named.
     """
-    from rfmdp.kernels.frontier import arrange
+    from rfmdp.kernels.tables import arrange
 
     source = rows[:, 0]
     dead = source[rows[:, 1] == NO_ACTION]

@@ -234,8 +234,8 @@ def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, An
         child = np.flatnonzero(keep)
         if len(child) > (limit if k == size - 1 else size + 4 * limit):
             raise UnsupportedError(
-                f"A set with {size} outcomes has more than {limit} vertices; use an inner solver "
-                "that needs none."
+                f"A set with {size} outcomes has more vertices than the limit of {limit}; use an "
+                "inner solver that needs none."
             )
         parent = child // 3
         trail.append((parent, (child % 3).astype(np.int8)))

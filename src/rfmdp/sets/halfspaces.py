@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.errors import ModelError, SolverError, UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import LOOSENED, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -37,8 +37,7 @@ def halfspace_vertices(matrix: FloatArray, bound: FloatArray) -> FloatArray:
     Raises
     ------
     ModelError
-        If shapes do not fit, an entry is not finite, or no distribution satisfies all rows;
-        the message then says by how much the best one misses them.
+        If shapes do not fit, an entry is not finite, or no distribution satisfies all rows.
     UnsupportedError
         Beyond 64 outcomes, 1000 rows, or 4000 vertices on the way.
 
@@ -52,7 +51,7 @@ def halfspace_vertices(matrix: FloatArray, bound: FloatArray) -> FloatArray:
     if simplex is None:  # decimals that were meant to touch, perhaps
         simplex = _cut_all(matrix, bound + LOOSENED * np.abs(matrix).max(axis=1))
     if simplex is None:
-        raise ModelError(_emptiness(matrix, bound))
+        raise ModelError("Polytope: it is empty, no distribution satisfies all half-spaces.")
     points = np.unique(simplex.points, axis=0)
     return points[np.lexsort(points.T[::-1])]
 
@@ -173,24 +172,3 @@ def _checked(matrix: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatAr
             "or use an Interval."
         )
     return matrix, bound
-
-
-def _emptiness(matrix: FloatArray, bound: FloatArray) -> str:
-    """Say that a polytope is empty and by how much its rows must be violated at least."""
-    from scipy.optimize import linprog
-
-    rows, size = matrix.shape
-    result = linprog(
-        np.append(np.zeros(size), 1.0),
-        A_ub=np.hstack([matrix, -np.ones((rows, 1))]),
-        b_ub=bound,
-        A_eq=np.append(np.ones(size), 0.0)[None, :],
-        b_eq=[1.0],
-    )
-    if result.status != 0:
-        raise SolverError(f"Polytope: the LP for its emptiness ended with: {result.message}")
-    excess = matrix @ result.x[:-1] - bound
-    return (
-        "Polytope: it is empty, no distribution satisfies all half-spaces; the best one violates "
-        f"row {int(np.argmax(excess))} by {result.fun:.6g}."
-    )

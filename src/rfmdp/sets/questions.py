@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import singledispatch
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import ModelError
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets import rational
 from rfmdp.sets.boxes import settled_boxes, tighten
@@ -94,42 +93,29 @@ def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArra
     data = np.concatenate([[0.0, uset.radius, uset.exponent], np.zeros(2 * size), uset.nominal])
     member = np.empty(size)
     with np.errstate(all="ignore"):  # quotients that do not exist are nan, as compiled
-        value = curved_minimum(head, data, 0, values, 0, np.arange(size), member)
+        value = curved_minimum(  # type: ignore[no-untyped-call]
+            head, data, 0, values, 0, np.arange(size), member
+        )
     return float(value), member
 
 
-@singledispatch
-def bounds(uset: object) -> tuple[FloatArray, FloatArray]:
+def bounds(uset: UncertaintySet) -> tuple[FloatArray, FloatArray]:
     """Return (lower, upper), the attainable bounds of every entry, (X,) each."""
-    raise UnsupportedError(f"{type(uset).__name__} has no bounds(); ask its to_set().")
+    if isinstance(uset, Singleton):
+        return uset.nominal, uset.nominal
+    if isinstance(uset, Polytope):
+        return uset.vertices.min(axis=0), uset.vertices.max(axis=0)
+    ends = np.array([0, uset.size])
+    if isinstance(uset, Interval):
+        return tighten(ends, uset.lower, uset.upper)
+    if not math.isinf(uset.exponent):
+        return lp_ball_bounds(uset)
+    lower = np.maximum(uset.nominal - uset.radius, 0.0)
+    upper = np.minimum(uset.nominal + uset.radius, 1.0)
+    return tighten(ends, *settled_boxes(ends, lower, upper, uset.nominal)[:2])
 
 
-@bounds.register
-def _(uset: Singleton) -> tuple[FloatArray, FloatArray]:
-    return uset.nominal, uset.nominal
-
-
-@bounds.register
-def _(uset: Interval) -> tuple[FloatArray, FloatArray]:
-    return tighten(np.array([0, uset.size]), uset.lower, uset.upper)
-
-
-@bounds.register
-def _(uset: Polytope) -> tuple[FloatArray, FloatArray]:
-    return uset.vertices.min(axis=0), uset.vertices.max(axis=0)
-
-
-@bounds.register
-def _(uset: LpBall) -> tuple[FloatArray, FloatArray]:
-    if math.isinf(uset.exponent):
-        lower = np.maximum(uset.nominal - uset.radius, 0.0)
-        upper = np.minimum(uset.nominal + uset.radius, 1.0)
-        ends = np.array([0, uset.size])
-        return tighten(ends, *settled_boxes(ends, lower, upper, uset.nominal)[:2])
-    return lp_ball_bounds(uset)
-
-
-def contains(uset: object, p: ArrayLike, tolerance: float = 1e-12) -> bool:
+def contains(uset: UncertaintySet, p: ArrayLike, tolerance: float = 1e-12) -> bool:
     """Return whether `p` is a member of `uset`.
 
     The entries of `p` must sum to one as those of the sets do, within 1e-9. `tolerance` is
@@ -147,41 +133,25 @@ def contains(uset: object, p: ArrayLike, tolerance: float = 1e-12) -> bool:
     >>> contains(Interval([0.2, 0.4], [0.6, 0.8]), [0.5, 0.5])
     True
     """
-    size = getattr(uset, "size", None)
     point = np.asarray(p, dtype=np.float64)
-    if size is not None and point.shape != (size,):
+    if point.shape != (uset.size,):
         raise ModelError(
-            f"{type(uset).__name__}: a member has {size} outcomes, got shape {point.shape}."
+            f"{type(uset).__name__}: a member has {uset.size} outcomes, got shape {point.shape}."
         )
     if not np.all(point >= -tolerance) or not abs(float(point.sum()) - 1.0) <= SUM_TOLERANCE:
         return False
     return _holds(uset, point, tolerance)
 
 
-@singledispatch
-def _holds(uset: object, p: FloatArray, tolerance: float) -> bool:
+def _holds(uset: UncertaintySet, p: FloatArray, tolerance: float) -> bool:
     """Check what the family asks of a distribution."""
-    raise UnsupportedError(f"{type(uset).__name__} has no contains(); ask its to_set().")
-
-
-@_holds.register
-def _(uset: Singleton, p: FloatArray, tolerance: float) -> bool:
-    return bool(np.all(np.abs(p - uset.nominal) <= tolerance))
-
-
-@_holds.register
-def _(uset: Interval, p: FloatArray, tolerance: float) -> bool:
-    return bool(np.all((uset.lower - tolerance <= p) & (p <= uset.upper + tolerance)))
-
-
-@_holds.register
-def _(uset: LpBall, p: FloatArray, tolerance: float) -> bool:
+    if isinstance(uset, Singleton):
+        return bool(np.all(np.abs(p - uset.nominal) <= tolerance))
+    if isinstance(uset, Interval):
+        return bool(np.all((uset.lower - tolerance <= p) & (p <= uset.upper + tolerance)))
+    if isinstance(uset, Polytope):
+        return distance_to_hull(uset.vertices, p) <= tolerance
     return p_norm(p - uset.nominal, uset.exponent) <= uset.radius + tolerance
-
-
-@_holds.register
-def _(uset: Polytope, p: FloatArray, tolerance: float) -> bool:
-    return distance_to_hull(uset.vertices, p) <= tolerance
 
 
 def distance_to_hull(points: FloatArray, p: FloatArray) -> float:
@@ -210,7 +180,7 @@ def distance_to_hull(points: FloatArray, p: FloatArray) -> float:
     return float(np.max(np.abs((weights / total) @ points - p)))
 
 
-def minimise(uset: object, values: ArrayLike) -> tuple[float, FloatArray]:
+def minimise(uset: UncertaintySet, values: ArrayLike) -> tuple[float, FloatArray]:
     """Return (value, p): the least expectation of `values` over a set, and where it is taken.
 
     Both are computed in fractions and rounded once, except for Lp balls with 1 < p < inf: there
@@ -235,14 +205,11 @@ def minimise(uset: object, values: ArrayLike) -> tuple[float, FloatArray]:
     >>> value, p.tolist()
     (1.5, [0.75, 0.25])
     """
-    size = getattr(uset, "size", None)
     vector = np.asarray(values, dtype=np.float64)
-    if size is not None and (vector.shape != (size,) or not np.isfinite(vector).all()):
+    if vector.shape != (uset.size,) or not np.isfinite(vector).all():
         raise ModelError(
-            f"{type(uset).__name__}: needs {size} finite values, got {vector.tolist()}."
+            f"{type(uset).__name__}: needs {uset.size} finite values, got {vector.tolist()}."
         )
-    if not isinstance(uset, UncertaintySet):
-        raise UnsupportedError(f"{type(uset).__name__} has no minimise(); ask its to_set().")
     if isinstance(uset, LpBall) and 1.0 < uset.exponent < math.inf:
         return minimise_lp_ball(uset, vector)
     value, member = rational.minimum(uset, [Fraction(x) for x in vector.tolist()])

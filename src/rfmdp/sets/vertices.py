@@ -145,8 +145,8 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
     owner, points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if np.bincount(owner).max() > limit:
         raise UnsupportedError(
-            f"A set with {points.shape[1]} outcomes has more than {limit} vertices; use an inner "
-            "solver that needs none."
+            f"A set with {points.shape[1]} outcomes has more vertices than the limit of {limit}; "
+            "use an inner solver that needs none."
         )
     if len(groups) > 1:
         order = np.argsort(owner, kind="stable")
