@@ -221,9 +221,7 @@ def test_bulk_names_what_does_not_fit():
 
 def test_too_many_vertices_are_refused():
     """A set beyond the limit is refused, before they are all built."""
-    with pytest.raises(
-        UnsupportedError, match=r"32 outcomes has more vertices than the limit of 262144"
-    ):
+    with pytest.raises(UnsupportedError, match=r"32 outcomes .* than the limit of 262144"):
         vertices(LinfBall(np.full(32, 1 / 32), 1 / 32))
     packed = Marginals.from_sets([LinfBall(np.full(4, 0.25), 0.25), L1Ball(np.full(4, 0.25), 1.0)])
     for j, count in enumerate((6, 12)):
