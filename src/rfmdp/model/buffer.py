@@ -45,12 +45,12 @@ def grow(array: AnyArray, need: int) -> None:
     """
     have = len(array)
     if need > have:
-        wanted = max(need, have + (have >> 1))
+        room = max(need, have + (have >> 1))
         entry = array.itemsize * math.prod(array.shape[1:])
         what = f"A model with more than {have} entries in an array"
-        require_memory((2 * wanted - have) * entry, what)
+        require_memory((2 * room - have) * entry, what)
         # realloc: large arrays move their pages, they are not copied
-        array.resize((wanted, *array.shape[1:]), refcheck=False)
+        array.resize((room, *array.shape[1:]), refcheck=False)
 
 
 DENSE_LIMIT = 1 << 24  # a table of 64 MB, of which only the touched pages exist

@@ -123,15 +123,15 @@ def _described(
     )
 
 
-def _variables(given: Mapping[str, tuple[int, int]] | Iterable[Variable]) -> list[Variable]:
-    if isinstance(given, Mapping):
-        return [Variable(name, int(low), int(high)) for name, (low, high) in given.items()]
-    found = list(given)
-    names = [v.name for v in found]
+def _variables(described: Mapping[str, tuple[int, int]] | Iterable[Variable]) -> list[Variable]:
+    if isinstance(described, Mapping):
+        return [Variable(name, int(low), int(high)) for name, (low, high) in described.items()]
+    listed = list(described)
+    names = [v.name for v in listed]
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"Variable {name} is defined twice.")
-    return found
+    return listed
 
 
 def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArray:
@@ -142,8 +142,8 @@ def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArr
             raise ModelError(f"Initial state: variable {name} has no value.")
     for name in initial:
         if name not in names:
-            known = ", ".join(names)
-            raise ModelError(f"Initial state: {name} is no variable; the model has: {known}.")
+            listed = ", ".join(names)
+            raise ModelError(f"Initial state: {name} is no variable; the model has: {listed}.")
     columns = [np.atleast_1d(np.asarray(initial[name])) for name in names]
     try:
         columns = list(np.broadcast_arrays(*columns))
@@ -186,7 +186,7 @@ def _rewards(
     """Evaluate all reward structures; `row_actions` still numbers the actions as given."""
     names = list(dict.fromkeys([*rewards, *(name for a in actions for name in a.rewards)]))
     row_states = model.row_states if any(a.rewards for a in actions) else None
-    found: dict[str, Rewards] = {}
+    structures: dict[str, Rewards] = {}
     for name in names:
         per_state = np.zeros(model.states)
         if name in rewards:
@@ -195,16 +195,16 @@ def _rewards(
         for number, action in enumerate(actions):
             if row_states is not None and name in action.rewards:
                 rows = np.flatnonzero(model.row_actions == number)
-                part = States(model.variables, model.valuations, row_states[rows])
+                there = States(model.variables, model.valuations, row_states[rows])
                 where = f'Reward "{name}", action {action.name!r}'
-                per_row[rows] = _evaluated(action.rewards[name], part, where)
-        found[name] = Rewards(state=per_state, row=per_row)
-    return found
+                per_row[rows] = _evaluated(action.rewards[name], there, where)
+        structures[name] = Rewards(state=per_state, row=per_row)
+    return structures
 
 
-def _evaluated(given: Amount, states: States, where: str) -> FloatArray:
+def _evaluated(amount: Amount, states: States, where: str) -> FloatArray:
     """Return a number, or a function of states, as (N,) numbers."""
-    return numbers(given(states) if callable(given) else given, states, where)
+    return numbers(amount(states) if callable(amount) else amount, states, where)
 
 
 def _by_name(model: FactoredMDP, actions: Sequence[Action]) -> tuple[FactoredMDP, list[str]]:

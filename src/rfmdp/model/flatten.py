@@ -145,14 +145,14 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     parts = []
     ids = [np.empty(0, np.int64)]
     targets = [np.empty(0, np.int32)]
-    known = 0
+    count = 0
     for begin, end in _chunks(model.successor_ptr):
-        found, boxes = _multiply(model, begin, end)
+        successors, boxes = _multiply(model, begin, end)
         numbers, different = shared(boxes)
         parts.append(different)
-        ids.append(numbers + known)
-        known += len(different[0]) - 1
-        targets.append(found)
+        ids.append(numbers + count)
+        count += len(different[0]) - 1
+        targets.append(successors)
     ends = starts(np.concatenate([segment_lengths(part[0]) for part in parts]))
     lower, upper, nominal = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
     numbers, boxes = shared((ends, lower, upper, nominal))

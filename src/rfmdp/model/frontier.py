@@ -117,19 +117,19 @@ def explore(
         For a deadlock (if asked), a successor outside the variables' ranges, more than 2^31
         states.
     """
-    found = _Explored(packing)
-    own = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
+    explored = _Explored(packing)
+    first = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
     start = np.empty(len(initial), dtype=np.int32)
-    found.number(own, np.ones(len(initial), dtype=np.int64), start)
+    explored.number(first, np.ones(len(initial), dtype=np.int64), start)
     done = 0
-    while done < found.count:
-        stop = min(found.count, done + SLICE)
-        for block in expand(found.states.known[done:stop, 0].copy()):
-            found.add(block, done)
+    while done < explored.count:
+        stop = min(explored.count, done + SLICE)
+        for block in expand(explored.states.known[done:stop, 0].copy()):
+            explored.add(block, done)
         done = stop
         if progress is not None:
-            progress(found.count, found.successors.size, "")
-    return found.arranged(start, deadlock)
+            progress(explored.count, explored.successors.size, "")
+    return explored.arranged(start, deadlock)
 
 
 class _Explored:
@@ -171,10 +171,10 @@ class _Explored:
         row = at = 0
         while row < len(block.rest):
             tables = (states.table, states.known, self.count, scratch)
-            found = number_successors(arrays, row, *tables, out[at:], domain, states.dense)
-            row = int(found[0])
-            self.count = int(found[1])
-            at = at + int(found[2])
+            row, self.count, filled = map(
+                int, number_successors(arrays, row, *tables, out[at:], domain, states.dense)
+            )
+            at += filled
             if row < 0:
                 raise ModelError(
                     f"A row of {len(block.rest)} explored together leaves the variables' ranges "
@@ -185,7 +185,7 @@ class _Explored:
 
     def arranged(self, start: Int32Array, deadlock: Deadlock) -> FactoredMDP:
         """Return all that was found in order; states without rows get a self-loop."""
-        known = self.states.known[: self.count]
+        words = self.states.known[: self.count]
         del self.states  # its table is not needed any more
         has_row = np.zeros(self.count, dtype=np.bool_)
         has_row[self.rows.array[: self.rows.size, 0]] = True
@@ -195,12 +195,12 @@ class _Explored:
         loops[:, 0] = self.successors.extend(len(dead))[:] = dead
         rows, marginals = self.rows.trim(), self.marginals.trim()
         successors = self.successors.trim()
-        return arranged(self.packing, known, start, rows, marginals, successors, deadlock)
+        return arranged(self.packing, words, start, rows, marginals, successors, deadlock)
 
 
 def arranged(
     packing: Packing,
-    known: IntArray,
+    words: IntArray,
     start: Int32Array | IntArray,
     rows: Int32Array,
     marginals: Int32Array,
@@ -213,7 +213,7 @@ def arranged(
 
     Parameters
     ----------
-    known : (S, words) the states in the order of discovery
+    words : (S, W) the states in the order of discovery, packed
     start : (I,) the numbers of initial states in that order
     rows : (R, 4) state, action, number of marginals, number of successors
     marginals : (uses, 2) identifier and factor, row by row
@@ -230,11 +230,11 @@ def arranged(
     dead = source[rows[:, 1] == NO_ACTION]
     if dead.size and deadlock is Deadlock.ERROR:
         others = f" ({dead.size} such states)" if dead.size > 1 else ""
-        name = packing.name(known[dead[packing.order(known[dead])[0]]])
+        name = packing.name(words[dead[packing.order(words[dead])[0]]])
         raise ModelError(
             f"State {name} has no enabled action{others}; every reachable state must have one."
         )
-    order = packing.order(known)
+    order = packing.order(words)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     row_ptr = starts(np.bincount(rank[source], minlength=len(order)))
@@ -251,7 +251,7 @@ def arranged(
         marginals=Marginals.from_sets(()),
         actions=(),
         variables=packing.variables,
-        valuations=packing.unpack(known[order]),
+        valuations=packing.unpack(words[order]),
         initial=np.flatnonzero(np.bincount(rank[start])),
         row_ptr=row_ptr,
         row_actions=action,

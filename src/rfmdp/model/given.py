@@ -24,24 +24,24 @@ def sets(marginals: Marginals | Iterable[AnySet]) -> Marginals:
     return marginals if isinstance(marginals, Marginals) else Marginals.from_sets(marginals)
 
 
-def by_name(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(what: str, named: Mapping[str, Any]) -> dict[str, Any]:
     """Return labels or rewards with their names."""
-    if not isinstance(given, Mapping):
-        raise ModelError(f"{what}: must be given by name, {{name: ...}}, got {given!r}.")
-    for name in given:
+    if not isinstance(named, Mapping):
+        raise ModelError(f"{what}: must be given by name, {{name: ...}}, got {named!r}.")
+    for name in named:
         if not isinstance(name, str):
             raise ModelError(f"{what}: names must be text, got {name!r}.")
-    return dict(given)
+    return dict(named)
 
 
 def rows(states: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Any, Any, str]]:
     """Give place, marginals, successors and action of all rows of lists of rows."""
     if not isinstance(states, Sequence):
         raise ModelError(f"from_rows: must be given a list per state, got {states!r}.")
-    for s, found in enumerate(states):
-        if not isinstance(found, Sequence):
-            raise ModelError(f"State {s}: must be a list of rows, got {found!r}.")
-        for number, row in enumerate(found):
+    for s, listed in enumerate(states):
+        if not isinstance(listed, Sequence):
+            raise ModelError(f"State {s}: must be a list of rows, got {listed!r}.")
+        for number, row in enumerate(listed):
             where = f"State {s}, row {number}"
             if not isinstance(row, Sequence) or len(row) not in (2, 3):
                 raise ModelError(
@@ -64,13 +64,13 @@ def tensor(
     for j in integers(f"{where}, marginals", marginals).tolist():
         if not 0 <= j <= last:
             raise ModelError(f"{where}: marginals must be within 0..{last}, got {j}.")
-    own = [sizes[j] for j in marginals]
-    found = integers(f"{where}, successors", successors)
-    if len(found) != math.prod(own):
+    shape = [sizes[j] for j in marginals]
+    targets = integers(f"{where}, successors", successors)
+    if len(targets) != math.prod(shape):
         raise ModelError(
-            f"{where}: the tensor must have {product_text(own)} successors, has {len(found)}."
+            f"{where}: the tensor must have {product_text(shape)} successors, has {len(targets)}."
         )
-    return found
+    return targets
 
 
 def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
@@ -82,18 +82,18 @@ def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
 
 
 def ragged(
-    given: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
+    rows: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
 ) -> tuple[IntArray, IntArray]:
     """Return (pointers (R + 1,), values) of a list per row; such a pair may be given, too."""
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
-        return integers("marginal_ptr", given[0]), integers("row_marginals", given[1])
-    lists: list[Any] = list(given)
+    if isinstance(rows, tuple) and len(rows) == 2 and isinstance(rows[0], np.ndarray):
+        return integers("marginal_ptr", rows[0]), integers("row_marginals", rows[1])
+    lists: list[Any] = list(rows)
     flat = [j for row in lists for j in row]
     return starts([len(row) for row in lists]), integers("row_marginals", flat)
 
 
 def successor_pointers(
-    marginals: Marginals, pointers: IntArray, ids: IntArray, given: int
+    marginals: Marginals, pointers: IntArray, ids: IntArray, entries: int
 ) -> IntArray:
     """Return where every tensor starts, (R + 1,): the products of the sizes, added up."""
     rises = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == len(ids)
@@ -108,9 +108,11 @@ def successor_pointers(
     size = segment_product(marginals.sizes[ids], pointers)
     ptr = starts(size)
     needed = float(np.sum(size, dtype=np.float64))  # integers could wrap
-    if needed > 2.0 * given or ptr[-1] != given:
-        shown = f"{needed:.3g}" if needed > 2.0 * given else ptr[-1]
-        raise ModelError(f"successors: the tensors of all rows need {shown} entries, got {given}.")
+    if needed > 2.0 * entries or ptr[-1] != entries:
+        shown = f"{needed:.3g}" if needed > 2.0 * entries else ptr[-1]
+        raise ModelError(
+            f"successors: the tensors of all rows need {shown} entries, got {entries}."
+        )
     return ptr
 
 

@@ -33,14 +33,14 @@ def warn_if_touching(model: AnyModel, radii: FloatArray | None = None) -> None:
     missing = least_by_rounding(sets)
     if radii is not None:
         missing[sets.lower == sets.nominal] = 0.0  # no radius, so nothing touches it
-    found = np.flatnonzero(missing)
-    if not found.size:
+    places = np.flatnonzero(missing)
+    if not places.size:
         return
-    k = int(found[0])
+    k = int(places[0])
     j = owner(sets.outcome_ptr, k)
     effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
     where = f"{model.marginal_name(j)}, outcome {k - int(sets.outcome_ptr[j]) + 1}{effect}"
-    more = f" So for {found.size - 1} more." if found.size > 1 else ""
+    more = f" So for {places.size - 1} more." if places.size > 1 else ""
     radius = "" if radii is None else f" with the radius {float(radii[j])!r}"
     warnings.warn(
         f"{where}: nature cannot empty it: {missing[k]:.2g} of it{radius} stay, which is what "
@@ -57,15 +57,15 @@ def least_by_rounding(sets: Marginals) -> FloatArray:
     A residue is positive, at most 2^-50, and a multiple of 2^-70, as differences of numbers above
     1e-5 are. Small numbers that someone wrote, 1e-20 say, have more digits than that.
     """
-    found = np.where(_is_residue(sets.lower), sets.lower, 0.0)
+    least = np.where(_is_residue(sets.lower), sets.lower, 0.0)
     boxes = np.repeat(sets.kind == Kind.BOX, sets.sizes)
     others = np.repeat(segment_sum(sets.upper, sets.outcome_ptr), sets.sizes) - sets.upper
     doubtful = boxes & (sets.lower == 0.0) & (sets.upper > 0.0) & (np.abs(others - 1.0) <= DOUBT)
     for k in np.flatnonzero(doubtful).tolist():
-        part = segment(sets.outcome_ptr, owner(sets.outcome_ptr, k))
-        missing = math.fsum([1.0, float(sets.upper[k]), *(-sets.upper[part]).tolist()])
-        found[k] = missing if 0.0 < missing <= RESIDUE else 0.0
-    return found
+        outcomes = segment(sets.outcome_ptr, owner(sets.outcome_ptr, k))
+        missing = math.fsum([1.0, float(sets.upper[k]), *(-sets.upper[outcomes]).tolist()])
+        least[k] = missing if 0.0 < missing <= RESIDUE else 0.0
+    return least
 
 
 def _is_residue(values: FloatArray) -> BoolArray:

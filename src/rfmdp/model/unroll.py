@@ -63,8 +63,8 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         after = model.successors[entries(model.successor_ptr, taken)]
         following = min(number + 1, steps)
         if number == steps and ends:
-            own = np.repeat(np.arange(len(layers[-1])), counts[-1])
-            place = np.repeat(own, segment_lengths(model.successor_ptr)[taken])
+            places = np.repeat(np.arange(len(layers[-1])), counts[-1])
+            place = np.repeat(places, segment_lengths(model.successor_ptr)[taken])
         else:
             order = np.argsort(layers[following])
             place = order[np.searchsorted(layers[following], after, sorter=order)]
@@ -112,13 +112,13 @@ def _closed(model: FactoredMDP, rule: IntArray, states: IntArray) -> IntArray:
     """Return the states, and then all others that can follow them."""
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[states] = True
-    found, new = [states], states
+    layers, new = [states], states
     while len(new):
         after = model.successors[entries(model.successor_ptr, _taken(model, rule, new)[0])]
         new = np.unique(after[~seen[after]]).astype(np.int64)
         seen[new] = True
-        found.append(new)
-    return np.concatenate(found)
+        layers.append(new)
+    return np.concatenate(layers)
 
 
 def _taken(model: FactoredMDP, rule: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
