@@ -1,4 +1,4 @@
-"""Reachability, reward to a target and total reward: graph, then components.
+"""Reachability, reward to a target and total reward: graph, components, loops.
 
 Components are settled bottom first, with proven bounds from one to the next, again with less width
 each until the bounds are close. How a component is settled is said by this table, and nowhere else:
@@ -10,6 +10,7 @@ dodge infinite states
 without cycles, nothing to dodge         `general`, one sweep      errors add up level by level
 any other                                `general`, policy         `certify`; where that fails,
                                          iteration                 `approach`
+one state whose bounds stayed apart      `loops`, after all        a quotient of integers
 
 Components of the second and third kind are settled many at once: all are put into blocks, plain and
 general in turn, each of which needs only those before it. It is one block, everything together and
@@ -38,6 +39,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.general import ATTEMPTS, FLOOR, RESERVE, solve_general
 from rfmdp.outer.graph.region import Region, analyse
 from rfmdp.outer.plain import PlainWalk, general_components, pack
+from rfmdp.outer.proofs.loops import settle_loops
 from rfmdp.outer.settings import STOPS, LimitReached, Measure, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import StateBounds, Task
@@ -62,6 +64,9 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> StateBounds:
         result = solve_general(task, region, None, warm)
     else:
         result = _in_rounds(Walk(task, region, blocks, warm))
+    close = task.closed(result.lower, result.upper, result.value)
+    if not result.stopped and task.proves == Side.BOTH and not close:
+        settle_loops(task, region, result)
     result.choice = region.finish_policy(result.choice)
     return result
 
