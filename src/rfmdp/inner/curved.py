@@ -36,8 +36,9 @@ from rfmdp.ragged import segment, starts
 from rfmdp.rounding import CUT_INSIDE, UNIT, cut_outwards
 from rfmdp.sets.families import Interval, LpBall, UncertaintySet
 from rfmdp.sets.halfspaces import CutSimplex
+from rfmdp.sets.lp_ball import p_norm
 from rfmdp.sets.marginals import Kind
-from rfmdp.sets.questions import bounds, p_norm
+from rfmdp.sets.questions import bounds
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 VERTEX_LIMIT = 2000  # of one outer polytope; beyond it the row keeps its gap

@@ -8,6 +8,6 @@ supports, vertices
 exact       sums of floats, decided exactly
 rational    sets and products in fractions
 boxes       boxes in bulk: what must hold of them, their members, their attainable bounds
-box_vertices, halfspaces
+box_vertices, halfspaces, lp_ball
             the geometry behind them
 """

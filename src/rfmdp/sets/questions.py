@@ -7,100 +7,23 @@ Nature maximising is the same with signs flipped: max v = -min(-v).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets import rational
 from rfmdp.sets.boxes import settled_boxes, tighten
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
+from rfmdp.sets.lp_ball import lp_ball_bounds, minimise_lp_ball, p_norm
 from rfmdp.types import FloatArray
-
-HALVINGS = 200
-
-
-def p_norm(vector: FloatArray, exponent: float) -> float:
-    """Return (sum |v_i|^p)^(1/p), or max |v_i| for p = inf.
-
-    Entries are scaled by the largest one first, so that no power under- or overflows.
-
-    Examples
-    --------
-    >>> p_norm(np.array([3.0, -4.0]), 2.0)
-    5.0
-    """
-    size = np.abs(vector)
-    top = float(size.max(initial=0.0))
-    if top == 0.0 or math.isinf(exponent):
-        return top
-    if exponent == 1.0:
-        return float(size.sum())
-    return top * math.pow(float(((size / top) ** exponent).sum()), 1.0 / exponent)
-
-
-def lp_ball_bounds(uset: LpBall) -> tuple[FloatArray, FloatArray]:
-    """Return (lower, upper), the attainable bounds of every entry of an Lp ball, p < inf.
-
-    Lowering entry i by t costs least if the k others rise evenly: radius / (1 + k^(1-p))^(1/p)
-    at most. Raising it by t lowers the others by min(nominal_j, level): evenly while they
-    last; the level is found by bisection and rounded outwards.
-    """
-    nominal, p = uset.nominal, uset.exponent
-    if len(nominal) == 1:
-        return nominal, nominal
-    move = uset.radius / (1.0 + (len(nominal) - 1.0) ** (1.0 - p)) ** (1.0 / p)
-    lower = np.maximum(nominal - move, 0.0)
-    if p == 1.0 or move <= (len(nominal) - 1) * nominal.min():
-        return lower, np.minimum(nominal + move, 1.0)
-    rise = np.array([_rise(np.delete(nominal, i), uset.radius, p) for i in range(len(nominal))])
-    return lower, np.minimum(nominal + rise, 1.0)
-
-
-def _rise(others: FloatArray, radius: float, p: float) -> float:
-    """Return how far an entry can rise if the others fall by min(others, level)."""
-
-    def cost(level: float) -> float:
-        fall = np.minimum(others, level)
-        return p_norm(np.append(fall, fall.sum()), p)
-
-    if cost(float(others.max())) <= radius:
-        return float(others.sum())
-    _, level = _bisect(lambda level: cost(level) <= radius, 0.0, float(others.max()))
-    return float(np.minimum(others, level).sum())
-
-
-def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return (low, high), as close as floats can be, with holds(low) and not holds(high)."""
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low, high
-
-
-def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArray]:
-    """Return (dual bound of the minimum, feasible p (X,)) for 1 < exponent < inf, by the kernel."""
-    from rfmdp.kernels.curved import curved_minimum
-    from rfmdp.kernels.layout import LP
-
-    size = uset.size
-    head = np.array([[LP, size, 0, 0, 0]])
-    data = np.concatenate([[0.0, uset.radius, uset.exponent], np.zeros(2 * size), uset.nominal])
-    member = np.empty(size)
-    with np.errstate(all="ignore"):  # quotients that do not exist are nan, as compiled
-        value = curved_minimum(  # type: ignore[no-untyped-call]
-            head, data, 0, values, 0, np.arange(size), member
-        )
-    return float(value), member
 
 
 def bounds(uset: UncertaintySet) -> tuple[FloatArray, FloatArray]:
     """Return (lower, upper), the attainable bounds of every entry, (X,) each."""
+    _require_family(uset)
     if isinstance(uset, Singleton):
         return uset.nominal, uset.nominal
     if isinstance(uset, Polytope):
@@ -133,6 +56,7 @@ def contains(uset: UncertaintySet, p: ArrayLike, tolerance: float = 1e-12) -> bo
     >>> contains(Interval([0.2, 0.4], [0.6, 0.8]), [0.5, 0.5])
     True
     """
+    _require_family(uset)
     point = np.asarray(p, dtype=np.float64)
     if point.shape != (uset.size,):
         raise ModelError(
@@ -205,6 +129,7 @@ def minimise(uset: UncertaintySet, values: ArrayLike) -> tuple[float, FloatArray
     >>> value, p.tolist()
     (1.5, [0.75, 0.25])
     """
+    _require_family(uset)
     vector = np.asarray(values, dtype=np.float64)
     if vector.shape != (uset.size,) or not np.isfinite(vector).all():
         raise ModelError(
@@ -214,3 +139,9 @@ def minimise(uset: UncertaintySet, values: ArrayLike) -> tuple[float, FloatArray
         return minimise_lp_ball(uset, vector)
     value, member = rational.minimum(uset, [Fraction(x) for x in vector.tolist()])
     return float(value), np.array([float(x) for x in member])
+
+
+def _require_family(uset: object) -> None:
+    """Raise UnsupportedError for what is none of the families."""
+    if not isinstance(uset, UncertaintySet):
+        raise UnsupportedError(f"{type(uset).__name__} has no answer of its own; ask its to_set().")
