@@ -10,7 +10,7 @@ from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import tables as kernels
 from rfmdp.model.arrays import Variable
-from rfmdp.model.frontier import CERTAIN, Deadlock, RowBlock, explore
+from rfmdp.model.frontier import CERTAIN, Deadlock, RowBlock, deadlocks, explore
 from rfmdp.model.packing import Packing
 
 GRID = Packing([Variable("x", 0, 9), Variable("y", 0, 9)])
@@ -103,7 +103,7 @@ def test_deadlocks_loop_and_are_labelled():
     """A deadlock gets a self-loop without marginals."""
     found = explore(GRID, np.array([1, 5]), lambda f: [])
     assert found.successors.tolist() == [0, 1]
-    assert found.deadlocks.tolist() == [True, True]
+    assert deadlocks(found).tolist() == [True, True]
     assert found.row_actions.tolist() == [-1, -1]
 
 
