@@ -25,7 +25,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
