@@ -1,9 +1,9 @@
 """Learning curves and charts: drawn by matplotlib, and as data for the page.
 
 Colours are those that everybody can tell apart. Charts of the page are learning curves with bands
-over seeds, and values against a parameter. A table has one record per solved problem: what
-`tabulate` returns, or what `rfmdp solve` with ranges writes into a `.json` file. Its parameters are
-the fields that say what was solved.
+over seeds, and values against a parameter. A table has one record per solved problem, as
+`rfmdp solve` with ranges writes them into a `.json` file. Its parameters are the fields that say
+what was solved.
 """
 
 from __future__ import annotations
