@@ -121,3 +121,14 @@ def take_back(x, moves, share):
     for a in range(moves.shape[0]):
         for i in range(x.shape[0]):
             x[i] -= share[a] * moves[a, i]
+
+
+@kernel
+def row_span(rows, successor_ptr, successors, value, low, high):
+    """Fill the smallest and largest successor value of every listed row."""
+    for i in range(rows.shape[0]):
+        a, b = value[successors[successor_ptr[rows[i]]]], value[successors[successor_ptr[rows[i]]]]
+        for k in range(successor_ptr[rows[i]] + 1, successor_ptr[rows[i] + 1]):
+            x = value[successors[k]]
+            a, b = min(a, x), max(b, x)
+        low[i], high[i] = a, b

@@ -33,11 +33,10 @@ from rfmdp.outer.discounted import all_open
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.graph.region import Region
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.settings import STOPS, largest, status_of
-from rfmdp.outer.task import StateBounds, Task
+from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.ragged import renumbered, segment_all, segment_any
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray

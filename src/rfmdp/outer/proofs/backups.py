@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rfmdp.kernels import sweep as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.components import Groups, end_components, no_groups
@@ -110,11 +111,9 @@ class ProvenBackups:
     ) -> None:
         """Settle rows that can stay in their group, in place: staying gives its value exactly."""
         free = rows[self.problem.reward[rows] == 0.0]
-        if len(free):  # a mean lies between the extremes
-            there = value[self.model.successors[entries(self.model.successor_ptr, free)]]
-            first = starts(segment_lengths(self.model.successor_ptr)[free])[:-1]
-            low, high = (reduce.reduceat(there, first) for reduce in (np.minimum, np.maximum))
-            q[free] = np.clip(q[free], low, high)
+        low, high = np.empty(len(free)), np.empty(len(free))
+        kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
+        q[free] = np.clip(q[free], low, high)  # a mean lies between the extremes
         rigid = free[groups.rows[free] & ~self.region.graph.flexible[free]]
         q[rigid] = value[self.row_state[rigid]]  # these never leave
         stays, leave, _ = self.leaving(value, side, groups)
