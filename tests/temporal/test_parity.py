@@ -8,6 +8,7 @@ from oracles.storm import storm_value
 from outer.games import random_model
 from rfmdp.answers.answer import check
 from rfmdp.errors import FileError, ModelError
+from rfmdp.formats.files import load, save
 from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
@@ -156,11 +157,14 @@ def test_an_opposing_nature_is_between_the_extremes(formula):
 
 @pytest.mark.parametrize("players", ["maxmin", "minmax", "maxmax", "minmin"])
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_results_of_automata_are_proven_again(formula, players):
+def test_results_of_automata_are_proven_again(formula, players, tmp_path):
     """The checker proves regions and blocks by itself; it says that the automaton is the claim."""
     pytest.importorskip("spot")
     model = parse_prism(LASSO).with_radius(0.1)
-    verdict = verify(solve(model, f"P{players}=? [ {formula} ]"))
+    solution = solve(model, f"P{players}=? [ {formula} ]")
+    save(solution, tmp_path / "result.rfmdp")
+    verdict = verify(tmp_path / "result.rfmdp", model=model)
+    assert str(load(tmp_path / "result.rfmdp").spec) == str(solution.spec)
     assert verdict.valid, str(verdict)
     assert any(word == "automaton" and "claim" in text for word, text in verdict.claims)
 

@@ -192,7 +192,7 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     layers = spec.objective.layers
     for states in spec.objective.sets.values():
         where(model, states)
-    if spec.objective.rewarded or not spec.objective.plain:
+    if hasattr(spec.objective, "reward"):
         model.reward(spec.objective.reward_name)
     bounds = {
         name: _numbers(name, arrays[name], model.states * (layers if "witness" in name else 1))

@@ -54,6 +54,15 @@ def first_states(product: Product, interest: BoolArray) -> BoolArray:
     return states
 
 
+def on_product(model: FactoredMDP, spec: Spec) -> tuple[FactoredMDP, Spec]:
+    """Return model and specification with memory if that is of a path formula, else as they are."""
+    request = spec.objective
+    if not isinstance(request, Temporal | TemporalReward):
+        return model, spec
+    product = make_product(model, request, model.label("init"))
+    return product.model, replace(spec, objective=product.objective(request))
+
+
 def with_memory(policy: Policy, product: Product) -> Policy:
     """Return a policy of the base model as one of the product, which it is already if it fits."""
     base, model = product.base, product.model

@@ -115,11 +115,13 @@ def evaluate(
     from rfmdp.cli.answer_text import as_json as plain, proven_side
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.policies.files import open_policy
+    from rfmdp.temporal.solve import on_product
 
     uncertainty = Uncertainty(radius, set_, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
-    chosen = open_policy(policy, subject)
     spec = asked.spec(subject, settled=not subject.uncertain)
+    subject, spec = on_product(subject, spec)
+    chosen = open_policy(policy, subject)
     limits = rfmdp.Limits(precision)
     worst = spec.agent.opposite
     rows: dict[str, Any] = {}

@@ -74,6 +74,7 @@ def simulate(
     from rfmdp.learning.simulation import scene_of
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.sources.log.tables import check_ending, write_log
+    from rfmdp.temporal.solve import on_product
 
     check_positive(trajectories=trajectories, length=length, threads=threads)
     check_writable(record)
@@ -85,6 +86,7 @@ def simulate(
     decides = policy == "optimal" and subject.rows > subject.states
     pushes = choice in (NatureChoice.WORST, NatureChoice.BEST)
     spec = question.spec(subject, settled=not (decides or pushes))
+    subject, spec = on_product(subject, spec)
     chosen = _policy(policy, subject, spec)
     if choice is NatureChoice.NOMINAL:
         scene = scene_of(subject, chosen, spec)
