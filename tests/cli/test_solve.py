@@ -224,7 +224,7 @@ def test_argv_calls_the_api(folder, monkeypatch, capsys):
     """What is asked for reaches `check` as objects."""
     seen = {}
 
-    def fake(model, prop, *, inner, limits, constants):
+    def fake(model, prop, *, inner, limits, constants, automaton):
         seen.update(model=model, prop=prop.text, inner=inner, limits=limits, constants=constants)
         return Answer(prop.text, Type.DOUBLE, 0.5, 0.5, 0.5, Status.CERTIFIED, "x", 1e-3, "")
 
