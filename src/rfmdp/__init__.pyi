@@ -196,6 +196,12 @@ from .policies.files import (
     read_policy as read_policy,
     write_policy as write_policy,
 )
+from .policies.induced import (
+    induced_model as induced_model,
+)
+from .policies.natures import (
+    NatureChoice as NatureChoice,
+)
 from .report.page import (
     write_report as write_report,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rfmdp.cli.arguments import constants
 from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius
@@ -11,6 +11,9 @@ from rfmdp.cli.output import complain, showing_progress, spoken_warnings
 from rfmdp.cli.signature import Argument, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
+
+if TYPE_CHECKING:
+    from rfmdp.model.arrays import FactoredMDP
 
 ENDINGS = (".drn", ".tra", ".umb", ".rfmdp")
 
@@ -29,7 +32,6 @@ def convert(
 
     A factored model is flattened for explicit formats; a note says what that changed.
     """
-    import rfmdp
     from rfmdp.cli.models import Uncertainty, build_with_sets, read_blueprint
 
     place = Path(target)
@@ -40,8 +42,15 @@ def convert(
     given, blueprint = constants(const), read_blueprint(model)
     with spoken_warnings(), showing_progress("building") as show:
         found = build_with_sets(blueprint, given, uncertainty, progress=show.building)
+    write_model(found, place)
+
+
+def write_model(model: FactoredMDP, place: Path) -> None:
+    """Write a model as its ending says; print the files, and a note on what they cannot say."""
+    import rfmdp
+
     if place.suffix == ".rfmdp":
-        rfmdp.save(found, place)
+        rfmdp.save(model, place)
         print(place)
         return
     writers = {
@@ -49,7 +58,7 @@ def convert(
         ".tra": rfmdp.write_prism_explicit,
         ".umb": rfmdp.write_umb,
     }
-    files = writers[place.suffix](found, place)
+    files = writers[place.suffix](model, place)
     if files.note:
         complain(files.note, kind="note")
     for path in files.paths:

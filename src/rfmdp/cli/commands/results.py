@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from rfmdp.cli.arguments import require_result, solution_in, state_number
+from rfmdp.cli.arguments import one_of, require_result, solution_in, state_number
+from rfmdp.cli.commands.convert import ENDINGS as MODEL_FILES, write_model
 from rfmdp.cli.options import (
     Const,
     Floor,
@@ -75,18 +76,34 @@ def policy(
     result: Result,
     output: Annotated[
         str,
-        Option("File to write: .csv, .strat (PRISM's).", "-o --output"),
+        Option(
+            "File to write: .csv, .strat (PRISM's); the model that the policy leaves as .umb, "
+            ".tra, .drn or .rfmdp.",
+            "-o --output",
+        ),
     ],
+    nature: Annotated[
+        str, Option("In a model: sets, or what nature takes: worst, best, nominal.")
+    ] = "sets",
 ) -> None:
-    """Write the policy of a result as a table, strategy or graph.
+    """Write the policy of a result as a table or strategy, or the model that it leaves.
 
-    Tables have variables, action and proven bounds of every state. CSV, JSON and PRISM's strategies
-    are read again by `evaluate` and `simulate`, for any model with the same variables. Graphviz
-    gets the chain that policy and nature make.
+    Tables have variables, action and proven bounds of every state. They and PRISM's strategies are
+    read again by `evaluate` and `simulate`, for any model with the same variables. A model has one
+    row per state; nature keeps its sets, or its choice is fixed. Steps and payments that the policy
+    counts become a variable.
     """
     import rfmdp
+    from rfmdp.policies.natures import NatureChoice
 
     check_writable(output)
+    choices = {"sets": None} | {choice.value: choice for choice in NatureChoice}
+    choice = one_of("--nature", nature, choices)
+    if Path(output).suffix in MODEL_FILES:
+        write_model(rfmdp.induced_model(solution_in(result), choice), Path(output))
+        return
+    if choice is not None:
+        raise FileError(f"{output}: --nature is for models ({', '.join(MODEL_FILES)}); leave it.")
     rfmdp.write_policy(solution_in(result), output)
     print(f"wrote {output}")
 
