@@ -23,7 +23,7 @@ if they are co-safe, satisfied if they are safe. That is the priority of the sta
 >>> until = Progression(("U", ("true",), step, 0, None), ("a", "b"))
 >>> first = until.step(0, (True, False))
 >>> until.name(first), until.name(until.step(first, (False, True)))
-('b | F (a & X b)', 'true')
+('F (a & X b) | b', 'true')
 """
 
 from __future__ import annotations
