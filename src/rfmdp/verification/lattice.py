@@ -73,15 +73,18 @@ class Contraction:
         sign, model = -self.nature, self.model
         low, high = (after[-1], after[1]) if sign > 0 else (-after[1], -after[-1])
         size = max(float(np.abs(low).max()), float(np.abs(high).max()))
-        margin = self._rounding * max(float(high.max() - low.min()), 0.0)
+        middle = 0.5 * (low + high)
+        half = max(float((high - middle).max()), float((middle - low).max()))
+        margin = self._rounding * float(middle.max() - middle.min())
         margin += (len(model.factors) + 4.0) * UNIT * size + TINY * (size > 0.0)
-        doubt = float((high - low).max()) + 2.0 * margin
+        # a step does not widen bounds around the middle, so that alone is contracted
         before: Sides = {side: np.full(model.states, -self.agent * np.inf) for side in (-1, 1)}
         best = np.maximum if self.agent > 0 else np.minimum
         self._written = 0
-        for part in self._leaves(low, high):
+        for part in self._leaves(middle):
             for action in part.actions.tolist():
-                ends = self._repaired(part, action, low, high, doubt)
+                ends = self._repaired(part, action, middle, margin)
+                ends = {side: end + side * half for side, end in ends.items()}
                 for side in (-1, 1):
                     mean = sign * ends[sign * side] + side * margin
                     some = np.arange(len(mean))
@@ -103,12 +106,12 @@ class Contraction:
         exact = ((pays == 0.0) & (self.discount == 1.0)) | (mean == 0.0)
         return np.asarray(pays + later + side * np.where(exact, 0.0, error))
 
-    def _leaves(self, low: FloatArray, high: FloatArray) -> Iterator[_Part]:
+    def _leaves(self, values: FloatArray) -> Iterator[_Part]:
         """Yield what is left after all factors: a number per state and action."""
         zero = np.zeros(1, dtype=np.int64)
         everyone = np.arange(self.model.actions)
         codes = [zero] * len(self.model.factors)
-        yield from self._deeper(0, _Part(low[None], high[None], zero, codes, everyone))
+        yield from self._deeper(0, _Part(values[None], values[None], zero, codes, everyone))
 
     def _deeper(self, depth: int, part: _Part) -> Iterator[_Part]:
         if depth == len(self.model.factors):
@@ -177,39 +180,35 @@ class Contraction:
         p = np.where(gap.sum(axis=1) > 0.0, least, most)
         return below, high[:, 1] + p[:, None] * gap
 
-    def _repaired(
-        self, part: _Part, action: int, low: FloatArray, high: FloatArray, doubt: float
-    ) -> Sides:
-        """Return bounds of rows (N,); where one answer of nature does not fit all fibres, better.
-
-        Doubt is how far the sides are apart in rows with one answer.
-        """
+    def _repaired(self, part: _Part, action: int, values: FloatArray, margin: float) -> Sides:
+        """Return bounds of rows (N,), better ones where one answer does not fit all fibres."""
         ends = {-1: part.low[:, 0], 1: part.high[:, 0]}
-        wide = np.flatnonzero(ends[1] - ends[-1] > doubt)
+        wide = np.flatnonzero(ends[1] - ends[-1] > margin)
         if len(wide):
             ends = {side: end.copy() for side, end in ends.items()}
         for place in wide.tolist():
             ids, successors = self.model.row(int(part.states[place]), action)
-            if len(ids) < 2:  # one set is exact, up to rounding
-                continue
             self._written += len(successors)
             if self._written > WRITTEN:
                 break
-            below, above = self._least(ids, low[successors][None], high[successors][None])
+            below, above = self._least(ids, values[successors][None])
             ends[-1][place] = max(ends[-1][place], below)
             ends[1][place] = min(ends[1][place], above)
         return ends
 
-    def _least(self, ids: list[int], low: FloatArray, high: FloatArray) -> tuple[float, float]:
+    def _least(self, ids: list[int], values: FloatArray) -> tuple[float, float]:
         """Return bounds of nature's least mean over a product of sets, for values (1, K)."""
         alone = np.array([0])
         axes = [self.rounded.axis(np.array([j])) for j in ids]
         batch = Batch(alone, axes, np.empty((1, 0), dtype=np.int64), None)
+        base = values.min()  # so that errors are relative to the span; `back` covers this rounding
+        values = values - base
         ends = []
-        for side, values in ((-1, low), (1, high)):
+        for side in (-1, 1):
             least, aim = batch.bound(values, side), batch.bound(values, -side)
-            batch.refine(alone, values, least, side, aim, np.full(1, np.inf))
-            ends.append(float(least[0]))
+            if len(ids) > 1:
+                batch.refine(alone, values, least, side, aim, np.full(1, np.inf))
+            ends.append(float(least[0] + base))
         return ends[0], ends[1]
 
 

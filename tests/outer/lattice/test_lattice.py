@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 import rfmdp as rf
 from rfmdp.cli.main import run
@@ -94,7 +94,25 @@ OBJECTIVES = st.one_of(
 )
 
 
+# one uncertain factor, whose worst answer depends on where a certain one goes
+CERTAIN_LATER = """mdp
+module m0
+  x0 : [0..2];
+  [go] true -> 9/20 : (x0'=0) + 4/20 : (x0'=1) + 7/20 : (x0'=2);
+endmodule
+module m1
+  x1 : [0..1];
+  [go] true -> (x1'=1-x1);
+endmodule
+label "goal" = x0=1;
+label "far" = x1=1;
+rewards "r"
+  true : x1=1 ? x0 : 2-x0;
+endrewards"""
+
+
 @given(texts(), OBJECTIVES, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.2, 0.6]))
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05)
 def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius):
     """Every state, objective and direction: bounds overlap, and both are certified."""
     lattice, written = both(text, radius)
