@@ -31,6 +31,7 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`deadlock=Deadlock.LOOP`": "no --nofixdl",
     "`LpBall`s instead of `with_radius`": "--set l1:R instead of --radius R",
     "`Exact()`": "--inner exact",
+    "`automaton=read_automaton(FILE)`": "--automaton FILE",
     "`p_min=`": "--p-min",
     "`rewards=`": "--rewards",
     '`manifest={"selection": "none"}`': "--selection none",

@@ -37,12 +37,14 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UnsupportedError(
-            f"Spot found no automaton of '{text}' in {SECONDS:g} s; give one, --automaton FILE."
+            f"Spot found no automaton of '{text}' in {SECONDS:g} s; give one, "
+            "`automaton=read_automaton(FILE)`."
         ) from None
     if "No module named 'spot'" in done.stderr:
         raise UnsupportedError(
             f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs "
-            "Spot, pip install 'rfmdp[ltl]', or an automaton in the HOA format, --automaton FILE."
+            "Spot, pip install 'rfmdp[ltl]', or an automaton in the HOA format, "
+            "`automaton=read_automaton(FILE)`."
         )
     if done.returncode != 0:
         reason = done.stderr.strip().rpartition("\n")[2]

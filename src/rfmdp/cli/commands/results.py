@@ -86,7 +86,7 @@ def policy(
         str, Option("In a model: sets, or what nature takes: worst, best, nominal.")
     ] = "sets",
 ) -> None:
-    """Write the policy of a result as a table or strategy, or the model that it leaves.
+    """Write the policy of a result, or the model that it leaves.
 
     Tables have variables, action and proven bounds of every state. They and PRISM's strategies are
     read again by `evaluate` and `simulate`, for any model with the same variables. A model has one
