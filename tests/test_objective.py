@@ -7,7 +7,7 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.errors import ModelError
-from rfmdp.objective import NamedStates
+from rfmdp.state_sets import NamedStates
 
 WRONG = [
     (lambda: rf.Reach(5), "Reach: target must be a label, a boolean array"),

@@ -11,6 +11,9 @@ from .answers.batch import (
 from .answers.property import (
     parse_property as parse_property,
 )
+from .comparison import (
+    compare as compare,
+)
 from .domains import (
     domain as domain,
     domain_spec as domain_spec,
@@ -221,7 +224,6 @@ from .sets.marginals import (
     Marginals as Marginals,
 )
 from .solving import (
-    compare as compare,
     evaluate as evaluate,
     solve as solve,
 )

@@ -1,8 +1,7 @@
 """What is measured, and who picks: objectives, directions and specifications.
 
-A set of states is given as a label of the model, as a boolean array over its states, or as
-any object with a method `holds(model)` that returns such an array (the property parser makes
-these). An objective never holds a tolerance; that belongs to the solver.
+Sets of states are those of `state_sets`. An objective never holds a tolerance; that belongs to
+the solver.
 
 Two worked combinations:
 
@@ -14,19 +13,16 @@ True
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.types import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from rfmdp.model.lattice import AnyModel
+from rfmdp.state_sets import PathFormula, StateSet, is_state_set, text_of
+from rfmdp.types import IntArray
 
 
 class Direction(Enum):
@@ -49,60 +45,6 @@ class Direction(Enum):
 MIN, MAX = Direction.MIN, Direction.MAX
 
 
-@runtime_checkable
-class StateFormula(Protocol):
-    """Anything that says in which states of a model it holds."""
-
-    def holds(self, model: AnyModel) -> BoolArray:
-        """Return a (S,) array."""
-        ...
-
-
-StateSet: TypeAlias = str | BoolArray | StateFormula
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedStates:
-    """States of one model, and the text that they came from."""
-
-    text: str
-    states: BoolArray = field(repr=False)
-
-    def holds(self, model: AnyModel) -> BoolArray:
-        """Return the states.
-
-        Raises
-        ------
-        ModelError
-            If the model has another number of states.
-        """
-        if self.states.shape != (model.states,) or self.states.dtype != np.bool_:
-            raise ModelError(
-                f"{self.text}: must be a boolean array of {model.states} entries for this model, "
-                f"got {self.states.dtype} with shape {self.states.shape}; give the property again."
-            )
-        return self.states
-
-
-@dataclass(frozen=True, slots=True)
-class PathFormula:
-    """A path formula over sets of states, as `rfmdp.temporal` reads it.
-
-    text : as it was written
-    tree : see `rfmdp.temporal.formula`; None if an automaton alone says what is meant
-    atoms : the sets of states that the tree, or the automaton, refers to by number
-    """
-
-    text: str
-    tree: tuple[Any, ...] | None
-    atoms: tuple[StateSet, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The texts of the atoms."""
-        return tuple(str(getattr(states, "text", _named(states))) for states in self.atoms)
-
-
 @dataclass(frozen=True, slots=True)
 class Objective:
     """What is measured. Its kinds are the classes below; all else is said by these properties.
@@ -118,6 +60,7 @@ class Objective:
     complement: ClassVar[bool] = False  # one minus the probability of reaching the opposite
     endless: ClassVar[bool] = False  # a mean over all steps, for ever
     plain: ClassVar[bool] = True  # state and step alone tell what is to be done
+    words: ClassVar[str] = "C"  # how a property writes it
 
     def __post_init__(self) -> None:
         _check(self)
@@ -131,7 +74,7 @@ class Objective:
     @property
     def span(self) -> tuple[int, int | None]:
         """The first and the last number of steps that count; None: for ever."""
-        return 0, None
+        return getattr(self, "earliest", 0), getattr(self, "latest", None)
 
     @property
     def layers(self) -> int:
@@ -151,7 +94,11 @@ class Objective:
     @property
     def path(self) -> str:
         """What stands between the brackets of a property."""
-        return "C"
+        if (formula := getattr(self, "formula", None)) is not None:
+            return str(getattr(formula, "text", formula))
+        sets = {name: text_of(states) for name, states in self.sets.items()}
+        times, factor = _times(*self.span), _factor(self.factor)
+        return self.words.format(self, times=times, factor=factor, **sets)
 
 
 SETS = ("target", "stay")  # the fields of objectives that are sets of states
@@ -165,11 +112,7 @@ class Reach(Objective):
     formula: str | None = field(default=None, repr=False)  # see `Objective`
 
     rewarded: ClassVar[bool] = False
-
-    @property
-    def path(self) -> str:
-        """The target, as in `F "goal"`."""
-        return self.formula or f"F {_named(self.target)}"
+    words: ClassVar[str] = "F {target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +131,9 @@ class Until(Objective):
     rewarded: ClassVar[bool] = False
 
     @property
-    def span(self) -> tuple[int, int | None]:
-        """From the earliest to the latest step."""
-        return self.earliest, self.latest
-
-    @property
     def path(self) -> str:
         """Both sets and the steps, as in `"safe" U<=5 "goal"`."""
-        return _until(self.stay, _times(self.latest, self.earliest), self.target)
+        return _until(self.stay, _times(*self.span), self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,16 +174,7 @@ class Globally(Objective):
 
     rewarded: ClassVar[bool] = False
     complement: ClassVar[bool] = True
-
-    @property
-    def span(self) -> tuple[int, int | None]:
-        """From the earliest to the latest step."""
-        return self.earliest, self.latest
-
-    @property
-    def path(self) -> str:
-        """The set and the steps, as in `G<=5 "safe"`."""
-        return self.formula or f"G{_times(self.latest, self.earliest)} {_named(self.stay)}"
+    words: ClassVar[str] = "G{times} {stay}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +184,12 @@ class Next(Objective):
     target: StateSet
 
     rewarded: ClassVar[bool] = False
+    words: ClassVar[str] = "X {target}"
 
     @property
     def span(self) -> tuple[int, int | None]:
         """One step."""
         return 1, 1
-
-    @property
-    def path(self) -> str:
-        """The target, as in `X "goal"`."""
-        return f"X {_named(self.target)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +200,7 @@ class ReachReward(Objective):
     reward: str | None = None
     formula: str | None = field(default=None, repr=False)  # see `Objective`
 
-    @property
-    def path(self) -> str:
-        """The target, as in `F "goal"`."""
-        return self.formula or f"F {_named(self.target)}"
+    words: ClassVar[str] = "F {target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +211,12 @@ class Cumulative(Objective):
     reward: str | None = None
     discount: float = 1.0
 
+    words: ClassVar[str] = "C{factor}<={0.steps}"
+
     @property
     def span(self) -> tuple[int, int | None]:
         """From the beginning to the last step."""
         return 0, self.steps
-
-    @property
-    def path(self) -> str:
-        """The steps, as in `C<=5`."""
-        return f"C{_factor(self.discount)}<={self.steps}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,16 +227,12 @@ class Instantaneous(Objective):
     reward: str | None = None
 
     summed: ClassVar[bool] = False
+    words: ClassVar[str] = "I={0.step}"
 
     @property
     def span(self) -> tuple[int, int | None]:
         """One step alone."""
         return self.step, self.step
-
-    @property
-    def path(self) -> str:
-        """The step, as in `I=5`."""
-        return f"I={self.step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,15 +242,12 @@ class Discounted(Objective):
     discount: float
     reward: str | None = None
 
+    words: ClassVar[str] = "C{factor}"
+
     def __post_init__(self) -> None:
         _check(self)
         if self.discount >= 1.0:
             raise ModelError("Discounted: discount must be < 1; use Total for undiscounted reward.")
-
-    @property
-    def path(self) -> str:
-        """The discount, as in `C{discount=0.9}`."""
-        return f"C{_factor(self.discount)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +264,7 @@ class LongRunAverage(Objective):
     reward: str | None = None
 
     endless: ClassVar[bool] = True
-
-    @property
-    def path(self) -> str:
-        """The letter S."""
-        return "S"
+    words: ClassVar[str] = "S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,11 +275,7 @@ class LongRunShare(Objective):
 
     rewarded: ClassVar[bool] = False
     endless: ClassVar[bool] = True
-
-    @property
-    def path(self) -> str:
-        """The set alone."""
-        return _named(self.target)
+    words: ClassVar[str] = "{target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,11 +291,6 @@ class Temporal(Objective):
     rewarded: ClassVar[bool] = False
     plain: ClassVar[bool] = False
 
-    @property
-    def path(self) -> str:
-        """The formula."""
-        return self.formula.text
-
 
 @dataclass(frozen=True, slots=True)
 class TemporalReward(Objective):
@@ -401,11 +300,6 @@ class TemporalReward(Objective):
     reward: str | None = None
 
     plain: ClassVar[bool] = False
-
-    @property
-    def path(self) -> str:
-        """The formula."""
-        return self.formula.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -417,11 +311,6 @@ class Parity(Objective):
 
     rewarded: ClassVar[bool] = False
     plain: ClassVar[bool] = False
-
-    @property
-    def path(self) -> str:
-        """The formula."""
-        return self.formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,23 +350,14 @@ class Spec:
         return f"{kind}{sides}=? [ {self.objective.path} ]"
 
 
-def _named(states: StateSet) -> str:
-    if isinstance(states, str):
-        return f'"{states}"'
-    if isinstance(states, np.ndarray):
-        return f"({np.count_nonzero(states)} states)"
-    text = str(getattr(states, "text", "..."))
-    return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
-
-
 def _until(stay: StateSet, bound: str, target: StateSet) -> str:
     everywhere = isinstance(stay, np.ndarray) and bool(stay.all())
     if everywhere or getattr(stay, "text", None) == "true":
-        return f"F{bound} {_named(target)}"
-    return f"{_named(stay)} U{bound} {_named(target)}"
+        return f"F{bound} {text_of(target)}"
+    return f"{text_of(stay)} U{bound} {text_of(target)}"
 
 
-def _times(latest: int | None, earliest: int) -> str:
+def _times(earliest: int, latest: int | None) -> str:
     if latest is None:
         return f">={earliest}" if earliest else ""
     return f"[{earliest},{latest}]" if earliest else f"<={latest}"
@@ -508,12 +388,6 @@ def _is_count(value: object) -> bool:
     return whole and value >= 0  # type: ignore[operator]
 
 
-def _is_set(value: object) -> bool:
-    if isinstance(value, np.ndarray):
-        return bool(value.dtype == np.bool_ and value.ndim == 1)
-    return isinstance(value, str | StateFormula)
-
-
 def _is_discount(value: object) -> bool:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return number and bool(0.0 < value <= 1.0)  # type: ignore[operator]
@@ -523,7 +397,7 @@ def _is_priority(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
 
 
-_SET = "a label, a boolean array over states, or a formula", _is_set
+_SET = "a label, a boolean array over states, or a formula", is_state_set
 _COUNT = "a number of steps >= 0", _is_count
 _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "target": _SET,

@@ -1,19 +1,18 @@
-"""Solve, evaluate, compare: all the orchestration there is."""
+"""Solve and evaluate: all the orchestration there is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError, RfmdpError, SolverError, UnsupportedError
+from rfmdp.errors import ModelError, SolverError, UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.budget import unfold
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.model.validate import require_valid
@@ -23,22 +22,22 @@ from rfmdp.objective import (
     Direction,
     Parity,
     Spec,
-    StateSet,
     Temporal,
     TemporalReward,
-    Until,
 )
 from rfmdp.outer.average import solve_average
+from rfmdp.outer.budget import solve_budget
 from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.mixed import solve_mixed
-from rfmdp.outer.problem import Form, Problem, pose, row_rewards, where
+from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Status
 from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.sets.supports import DoubtfulSupport, decided
+from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
 from rfmdp.temporal.solve import solve_temporal, with_automaton, with_memory
@@ -106,7 +105,9 @@ def solve(
     require_valid(model)
     specification = with_automaton(as_spec(spec, model), automaton)
     if isinstance(specification.objective, BudgetUntil):
-        return _within_budget(model, specification, inner, limits, where(model, states))
+        return solve_budget(
+            model, specification, where(model, states), partial(_solve_at, inner, limits)
+        )
     if isinstance(specification.objective, Temporal | TemporalReward):
         return solve_temporal(
             model, specification, where(model, states),
@@ -130,44 +131,10 @@ def solve(
     return to_solution(task, specification, method.name, result)
 
 
-def _within_budget(
-    model: FactoredMDP,
-    spec: Spec,
-    inner: Inner | None,
-    limits: Limits | None,
-    interest: BoolArray,
-    policy: Policy | None = None,
+def _solve_at(
+    inner: Inner | None, limits: Limits | None, model: FactoredMDP, spec: Spec, states: BoolArray
 ) -> Solution:
-    """Return the solution of an until with a budget: that of an until of the unfolded model.
-
-    Of a `policy` with a rule for every amount paid, if there is one.
-    """
-    goal = spec.objective
-    assert isinstance(goal, BudgetUntil)
-    unfolded = unfold(model, row_rewards(model, goal.reward), goal.budget)
-    layers, states, offset = goal.layers, model.states, np.arange(goal.layers)[:, None] * model.rows
-    stay, target = (
-        np.append(np.tile(where(model, s), layers), False) for s in (goal.stay, goal.target)
-    )
-    subject = unfolded
-    if policy is not None:
-        subject = restrict(unfolded, np.append(policy.rows + offset, layers * model.rows))
-    asked = np.append(interest, np.zeros(subject.states - states, dtype=np.bool_))
-    result = solve(
-        subject,
-        replace(spec, objective=Until(stay, target)),
-        inner=inner,
-        limits=limits,
-        states=asked,
-    )
-    rows = result.policy.rows[0, :-1].reshape(layers, states) - offset
-    low, high = (None if x is None else x[:-1] for x in (result.lower, result.upper))
-    return replace(
-        result, model=model, spec=spec, value=result.value[:states],
-        policy=policy or Policy(rows), subject="optimum" if policy is None else "policy",
-        lower=None if low is None else low[:states], upper=None if high is None else high[:states],
-        witness=(low, high), interest=interest,
-    )  # fmt: skip
+    return solve(model, spec, inner=inner, limits=limits, states=states)
 
 
 def _solve_by_factors(
@@ -406,7 +373,9 @@ def evaluate(
         fixed = restrict(model, policy.rows[0])
         return solve(fixed, request, inner=inner, limits=limits, states=states)
     if isinstance(request.objective, BudgetUntil) and len(policy.rows) == request.objective.layers:
-        return _within_budget(model, request, inner, limits, where(model, states), policy)
+        return solve_budget(
+            model, request, where(model, states), partial(_solve_at, inner, limits), policy
+        )
     problem = pose(model, request)
     rules = len(problem.steps) + (problem.form is not Form.STEPS)
     if not problem.steps or rules != len(policy.rows):
@@ -440,58 +409,3 @@ def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task)
     result = solve_unbounded(replace(part, clock=task.clock))
     result.choice = policy.rows[-1]
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One line of a table of methods."""
-
-    method: str
-    value: float  # the guarantee at the initial state
-    lower: float
-    upper: float
-    gap_percent: float  # distance from the first method's value
-    seconds: float
-    status: str
-
-
-def compare(
-    model: FactoredMDP,
-    spec: Spec | Property | str,
-    inners: Sequence[Inner],
-    *,
-    limits: Limits | None = None,
-) -> list[Comparison]:
-    """Return one record per inner solver: the row of the paper's table.
-
-    The gap is |first - value| / |value| in percent, the first solver being the reference. A solver
-    that refuses the model has its reason as status.
-    """
-    require_valid(model)
-    specification = as_spec(spec, model)
-    records: list[Comparison] = []
-    for inner in inners:
-        try:
-            solution = solve(model, specification, inner=inner, limits=limits)
-        except RfmdpError as error:
-            nothing = float("nan")
-            records.append(
-                Comparison(inner.name, nothing, nothing, nothing, nothing, nothing, str(error))
-            )
-            continue
-        bounds = solution.at_initial()
-        value = bounds.lower if specification.agent is MAX else bounds.upper
-        if not np.isfinite(value):
-            value = float(solution.value[model.initial[0]])
-        first = records[0].value if records else value
-        gap = 100.0 * abs(first - value) / abs(value) if value else 0.0
-        seconds = sum(solution.stats.seconds.values())
-        records.append(
-            Comparison(
-                inner.name, value, bounds.lower, bounds.upper, gap, seconds, solution.status.name
-            )
-        )
-    return records
-
-
-__all__ = ["Comparison", "compare", "evaluate", "solve"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rfmdp.comparison import compare
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.combined import Sandwich
@@ -30,7 +31,7 @@ from rfmdp.objective import (
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.sets.families import Interval, Singleton
-from rfmdp.solving import compare, evaluate, solve
+from rfmdp.solving import evaluate, solve
 from true_values import true_value
 
 from .random_specs import specs, tiny_model

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from policies.test_decisions import walk
 from rfmdp.cli.main import run as command_line
+from rfmdp.comparison import compare
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
@@ -27,7 +28,7 @@ from rfmdp.outer.solution import written
 from rfmdp.policies.decisions import reached
 from rfmdp.report.explorer import _single, explorer
 from rfmdp.report.page import write_report
-from rfmdp.solving import compare, solve
+from rfmdp.solving import solve
 
 SPEC = Spec(Reach("goal"), MAX, MIN)
 

@@ -8,9 +8,10 @@ from outer.games import random_model
 from rfmdp.answers.answer import check
 from rfmdp.errors import UnsupportedError
 from rfmdp.language.load import parse_prism
-from rfmdp.objective import MAX, MIN, PathFormula, Spec, Temporal
+from rfmdp.objective import MAX, MIN, Spec, Temporal
 from rfmdp.outer.solution import Status
 from rfmdp.solving import evaluate, solve
+from rfmdp.state_sets import PathFormula
 from rfmdp.temporal.formula import Kind, Progression
 from rfmdp.temporal.product import make_product
 

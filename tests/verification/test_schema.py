@@ -17,8 +17,9 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.run import run_from_record, run_to_record
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.setup import require_same
-from rfmdp.objective import NamedStates, Reach, Spec
+from rfmdp.objective import Reach, Spec
 from rfmdp.solving import solve
+from rfmdp.state_sets import NamedStates
 from rfmdp.verification import game
 from rfmdp.verification.solution import verdict_of, verify
 

@@ -23,10 +23,11 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, ModelType, Type
 from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.lattice import AnyModel
-from rfmdp.objective import Direction, NamedStates, PathFormula, Temporal, TemporalReward
+from rfmdp.objective import Direction, Temporal, TemporalReward
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
+from rfmdp.state_sets import NamedStates, PathFormula
 from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.hoa import HoaAutomaton
 

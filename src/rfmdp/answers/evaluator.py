@@ -40,11 +40,12 @@ from rfmdp.language.states import DTYPE, evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
-from rfmdp.objective import MAX, Direction, NamedStates, Spec
+from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
+from rfmdp.state_sets import NamedStates
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.solve import with_automaton
 from rfmdp.types import BoolArray

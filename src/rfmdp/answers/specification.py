@@ -38,15 +38,14 @@ from rfmdp.objective import (
     LongRunShare,
     Next,
     Objective,
-    PathFormula,
     Reach,
     ReachReward,
-    StateSet,
     Temporal,
     TemporalReward,
     Total,
     Until,
 )
+from rfmdp.state_sets import PathFormula, StateSet
 
 Sets = Callable[[Expr], StateSet]
 TRUE = Literal(True)

@@ -29,9 +29,7 @@ from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.objective import (
     SETS,
     Direction,
-    NamedStates,
     Objective,
-    PathFormula,
     Spec,
     Temporal,
     TemporalReward,
@@ -40,6 +38,7 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Provenance, Record, to_record
 from rfmdp.sets.marginals import Marginals
+from rfmdp.state_sets import NamedStates, PathFormula
 from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.product import Product, Table, product_of_pairs
 from rfmdp.types import AnyArray, FloatArray

@@ -40,13 +40,14 @@ from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import NamedStates, Spec, StateSet
+from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.table import EXPECTED
 from rfmdp.sources.source import Simulated, Source
 from rfmdp.sources.structure import Structure
+from rfmdp.state_sets import NamedStates, StateSet
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property

@@ -17,8 +17,9 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel
-from rfmdp.objective import MAX, MIN, Direction, Objective, Spec, StateSet
+from rfmdp.objective import MAX, MIN, Direction, Objective, Spec
 from rfmdp.ragged import segment_lengths
+from rfmdp.state_sets import StateSet
 from rfmdp.types import BoolArray, FloatArray
 
 

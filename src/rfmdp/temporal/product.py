@@ -21,18 +21,16 @@ from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.unroll import row_arrays
 from rfmdp.objective import (
     Globally,
-    NamedStates,
     Objective,
     Parity,
-    PathFormula,
     Reach,
     ReachReward,
-    StateSet,
     Temporal,
     TemporalReward,
 )
 from rfmdp.outer.problem import where
 from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.state_sets import NamedStates, PathFormula, StateSet
 from rfmdp.temporal.formula import Kind, Letter, Progression
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.spot import translate

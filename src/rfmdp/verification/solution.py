@@ -1,9 +1,7 @@
 """Check a result again, by plain means that share nothing with the solver.
 
 The bounds of a solution are proofs: put into the Bellman operator once, they show that they hold.
-Only what is proven here is accepted, state by state. Those who pull the value towards proving a
-bound are "helping" (the agent by its policy alone, on the side of its guarantee), the others
-"opposing". Loose sides are upper bounds of reach and total and lower ones of a reward to a target.
+Only what is proven here is accepted, state by state.
 
 What these means cannot decide, too many products of sets without vertices for instance, is said to
 be not proven, and the verdict is not "valid".
@@ -11,10 +9,8 @@ be not proven, and the verdict is not "valid".
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,64 +19,20 @@ import numpy as np
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.average import long_run
-from rfmdp.verification.budget import follows, unfolded
-from rfmdp.verification.fields import Fault, field, need
-from rfmdp.verification.forcing import gaining, recurrent, sure
-from rfmdp.verification.game import FAIL, GAIN, HOLD, UNKNOWN, Game, signs_of
-from rfmdp.verification.horizon import Horizon, Step
+from rfmdp.types import AnyArray, BoolArray, FloatArray
+from rfmdp.verification.checker import SolutionChecker
+from rfmdp.verification.fields import Fault, field
 from rfmdp.verification.lattice import LatticeChecker
 from rfmdp.verification.lattice_model import Lattice
-from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
-from rfmdp.verification.winning import Winning
+from rfmdp.verification.verdict import Verdict
 
 Progress = Callable[[str], None]
 SOLVED = "solution/model."  # before the names of arrays of a learned model
 LEARNED = ("row_ptr", "row_actions", "valuations", "initial")  # what learning leaves as it is
-REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
 ROUNDING = 2.0**-50  # of widths
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What was checked, what does not hold, and what could not be proven here.
-
-    claims : what the file says, line by line: a word, and what it is
-    """
-
-    checked: list[str] = dataclasses.field(default_factory=list)
-    failed: list[str] = dataclasses.field(default_factory=list)
-    unproven: list[str] = dataclasses.field(default_factory=list)
-    claims: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-
-    @property
-    def valid(self) -> bool:
-        """Whether everything was proven."""
-        return bool(self.checked) and not self.failed and not self.unproven
-
-    def note(self, holds: bool, what: str, where: str = "") -> None:
-        """Enter a check."""
-        self.checked.append(what)
-        if not holds:
-            self.failed.append(f"{what}: does not hold{where}")
-
-    def states(self, fine: BoolArray, what: str, unknown: BoolArray | None = None) -> None:
-        """Enter a check of all states (S,), naming the first that fails or is not known."""
-        unknown = np.zeros(len(fine), dtype=np.bool_) if unknown is None else unknown
-        self.note(bool((fine | unknown).all()), what, _place(~fine & ~unknown))
-        if (unknown & ~fine).any():
-            self.unproven.append(f"{what}: not proven{_place(unknown & ~fine)}")
-
-    def __str__(self) -> str:
-        if self.valid:
-            return f"valid: {', '.join(self.checked)}"
-        if self.failed:
-            return "INVALID: " + "; ".join([*self.failed, *self.unproven])
-        return "NOT PROVEN: " + "; ".join(self.unproven)
 
 
 def verify(
@@ -163,7 +115,7 @@ def verdict_of(
         if isinstance(claim.model, Lattice):
             LatticeChecker(claim, verdict.states, progress).run()
         else:
-            _Checker(claim, verdict, progress).run()
+            SolutionChecker(claim, verdict, progress).run()
 
     try:
         if kind == "solution":
@@ -233,271 +185,3 @@ def _close(claim: Claim, lower: FloatArray, upper: FloatArray) -> BoolArray:
         width = np.where(lower == upper, 0.0, upper - lower)
     near: BoolArray = width <= np.maximum(wanted, RESOLUTION * scale) * (1.0 + ROUNDING)
     return near
-
-
-class _Checker:
-    """One solution in the hands of the verifier; staying is one minus leaving, both ways round."""
-
-    def __init__(self, claim: Claim, verdict: Verdict, progress: Progress) -> None:
-        self.claim, self.verdict, self.progress = claim, verdict, progress
-        self.kind, self.objective, self.policy = claim.kind, claim.objective, claim.policy
-        self.turned = -1 if self.kind == "Globally" else 1
-        reward = claim.paid() if self.kind in REWARDED else None
-        if self.kind == "LongRunShare":
-            inside = claim.states["target"].astype(np.float64)
-            rows = claim.written.rows, np.diff(claim.written.row_ptr)
-            reward = np.repeat(inside, rows[1]), np.zeros(rows[0])
-        agent, nature = self.turned * claim.agent, self.turned * claim.nature
-        self.game = Game(claim.written, agent, nature, reward)
-        self.zeros: FloatArray = np.zeros(claim.model.states)
-        self.stop, self.pay = self.zeros > 0.0, self.zeros  # where it is over, and worth what
-
-    def run(self) -> None:
-        """Make the checks that fit the objective."""
-        if self.kind in ("Reach", "Until", "Globally"):
-            self._until()
-        elif self.kind == "Parity":
-            self._blocks()
-        elif self.kind in ("LongRunAverage", "LongRunShare"):
-            self._average()
-        elif self.kind == "BudgetUntil":
-            for side in sorted(self.claim.bounds):
-                self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
-            _Checker(unfolded(self.claim), self.verdict, self.progress).run()
-        elif self.kind in ("ReachReward", "Total"):
-            self.stop = self.claim.states.get("target", self.stop)
-            need(len(self.policy) == 1, "policy: must be one rule")
-            negative = bool((self.game.reward < 0.0)[~self.stop[self.game.rows.state]].any())
-            need(not negative or self.kind == "ReachReward", "rewards: must not be negative here")
-            if negative:
-                self._mixed()
-            else:
-                self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
-        elif self.kind == "Discounted":
-            need(len(self.policy) == 1, "policy: must be one rule")
-            self._inductive(self.claim.bounds, 0, float(self.objective["discount"]))
-        else:
-            self._horizon()
-
-    def _until(self) -> None:
-        """Probabilities of reaching: unbounded by induction, within steps by steps."""
-        sets = self.claim.states
-        target = sets["target"] if "target" in sets else ~sets["stay"]
-        stay = sets["stay"] if self.kind == "Until" else np.ones_like(target)
-        self.stop = target | ~stay
-        self.pay = target.astype(np.float64)
-        latest = self.objective.get("latest")
-        earliest = self.objective.get("earliest", 0)
-        before = (~stay, self.zeros)
-        if latest is not None:
-            self._rule_per_step(latest)
-            steps = [(self.stop, self.pay)] * (latest - earliest) + [before] * earliest
-            self._steps(steps, {-1: self.pay, 1: self.pay}, self.policy)
-            return
-        proof = dict(self.claim.witness)
-        if not proof and not earliest:  # the claims are their own proof
-            proof = {self.turned * side: self._turned(b, self.turned * side)
-                     for side, b in self.claim.bounds.items()}  # fmt: skip
-        need(len(self.policy) == earliest + 1, "policy: must have a rule per step and a last one")
-        self._inductive(proof, -1)
-        known = {-1: self.zeros, 1: self.zeros + 1.0}
-        known |= {side: np.clip(bound, 0.0, 1.0) for side, bound in proof.items()}
-        self._steps([before] * earliest, known, self.policy[:-1])
-
-    def _blocks(self) -> None:
-        """Prove a parity objective block by block, each with the bounds of those before it.
-
-        A block is won or lost by staying in it for ever. A won one is proven as one minus losing
-        it. A lower bound may call any block lost, and one won if no play of it can do otherwise, by
-        its priorities for instance; an upper bound the other way round.
-        """
-        claim = self.claim
-        need(len(self.policy) == 1, "policy: must be one rule")
-        assert claim.block is not None
-        assert claim.path is not None  # a parity objective is that of a product
-        need(len(claim.block) == 2, "block: must be one per side and state")
-        for side, bound in claim.bounds.items():
-            need(side in claim.witness, "witness: must be there for every bound")
-            block = claim.block[int(side > 0)]
-            rule = self.policy[-1] if claim.fixed or side == -claim.agent else None
-            for number in np.unique(block[block >= 0]).tolist():
-                self._block(side, bound, block, number, rule)
-            claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
-            if claimed.any():
-                self._surely(side, claimed, rule)
-
-    def _surely(self, side: int, claimed: BoolArray, rule: IntArray | None) -> None:
-        """Prove that some states are won, by those whose win a side claims, almost surely."""
-        claim = self.claim
-        assert claim.path is not None
-        self.game.agent, self.game.nature = claim.agent, claim.nature
-        winning = Winning(self.game, claim.path.priority, -side, rule)
-        won = winning.everywhere()
-        unknown = np.full_like(claimed, winning.doubt)
-        self.verdict.states((won & ~unknown) | ~claimed, f"{_name(side)} bound almost surely",
-                            unknown)  # fmt: skip
-
-    def _block(
-        self, side: int, bound: FloatArray, block: IntArray, number: int, rule: IntArray | None
-    ) -> None:
-        """Prove one side of one block."""
-        claim, rows, won = self.claim, self.game.rows, number % 2 == 1
-        assert claim.path is not None
-        inside, proof = block == number, claim.witness[side]
-        later = rows.touch(block > number) & self.game.asked(~inside, rule)
-        need(not later.any(), "block: a move leads to a later one")
-        if won == (side < 0):
-            pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
-            if not pure and not Winning(self.game, claim.path.priority, side, rule).nowhere(inside):
-                word = "won" if won else "lost"
-                self.verdict.unproven.append(f"that a play which stays in block {number} is {word}")
-                return
-        self.turned = -1 if won else 1
-        self.game.agent, self.game.nature = self.turned * claim.agent, self.turned * claim.nature
-        self.stop, self.pay = ~inside, bound
-        follows = side * (bound - proof) >= 0.0
-        if won:  # what follows is worth a little less to the proof, for rounding
-            exact = (bound == 0.0) | (bound == 1.0)
-            less = np.nextafter(1.0 - bound, -side * np.inf)
-            self.pay = np.where(exact, 1.0 - bound, less)
-            total, rest = two_sum(bound, proof)
-            follows = side * ((total - 1.0) + rest) >= 0.0
-        self._inductive({self.turned * side: np.where(inside, proof, self.pay)}, -1)
-        self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
-
-    def _turned(self, bound: FloatArray, side: int) -> FloatArray:
-        """Return a bound as the game has it; 1 - bound is rounded so that it claims no less."""
-        if self.turned > 0:
-            return bound
-        exact = (bound == 0.0) | (bound == 1.0)
-        return np.where(exact, 1.0 - bound, np.nextafter(1.0 - bound, -side * np.inf))
-
-    def _horizon(self) -> None:
-        """Next, cumulative and instantaneous rewards by their steps."""
-        start, steps, discount = self.zeros, 1, 1.0
-        if self.kind == "Next":
-            start = self.claim.states["target"].astype(np.float64)
-        elif self.kind == "Instantaneous":
-            (start, _), steps = self.claim.reward, self.objective["step"]
-        else:
-            steps = self.objective["steps"]
-            discount = float(self.objective.get("discount", 1.0))
-        self._rule_per_step(steps)
-        nothing = (self.stop, self.zeros)
-        self._steps([nothing] * steps, {-1: start, 1: start}, self.policy, discount)
-
-    def _rule_per_step(self, steps: int) -> None:
-        """Compare before a number of steps, which may be any, is counted with."""
-        need(not steps or len(self.policy) == steps, "policy: must have a rule per step")
-
-    def _steps(
-        self, steps: list[Step], known: dict[int, FloatArray], policy: IntArray,
-        discount: float = 1.0,
-    ) -> None:  # fmt: skip
-        """Step back from proven bounds and compare."""
-        for side in (-1, 1):
-            claim = self.claim.bounds.get(self.turned * side)
-            if claim is not None:
-                rules = policy if self._by_policy(side) else None
-                back = Horizon(self.game, steps, discount, rules, self.progress)
-                short, wrong = back.beyond(claim, known, side, self.turned < 0)
-                self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
-                                    short & ~wrong)  # fmt: skip
-
-    def _by_policy(self, side: int) -> bool:
-        """Return whether a side is claimed of the policy alone: its guarantee, or both."""
-        return self.claim.fixed or side == -self.game.agent
-
-    def _inductive(self, bounds: dict[int, FloatArray], strict: int, discount: float = 1.0) -> None:
-        """Check bounds of an unbounded objective; `strict` is the side that must gain."""
-        for side, claim in sorted(bounds.items()):
-            self.progress(f"{_name(side)} bound")
-            bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
-            known = side * claim >= side * bound
-            self.verdict.states(known | ~self.stop, f"{_name(side)} bound where known")
-            if strict and side > 0:
-                self.verdict.states(bound >= 0.0, "upper bounds are not negative")
-            rule = self.policy[-1] if self._by_policy(side) else None
-            trivial = self.stop.copy()
-            if strict and side > 0:
-                trivial |= np.isposinf(bound)
-            elif strict:
-                trivial |= (bound <= 0.0) | self._infinite(np.isposinf(bound), rule)
-            asked = self.game.asked(trivial, rule)
-            signs = signs_of(self.game, bound, side, discount, asked)
-            fine = trivial | self.game.enough(signs >= HOLD, side, rule)
-            if side == strict and fine.all():
-                fine = gaining(self.game, signs, bound, trivial, side, rule)
-            unknown = (signs == UNKNOWN) & asked
-            possible = trivial | self.game.enough((signs > FAIL) | unknown, side, rule)
-            self.verdict.states(fine, f"{_name(side)} bound by induction",
-                                possible & bool(unknown.any()))  # fmt: skip
-
-    def _average(self) -> None:
-        """Check bounds of a mean in the long run by their witnesses."""
-        need(len(self.policy) == 1, "policy: must be one rule")
-        for side, claim in sorted(self.claim.bounds.items()):
-            need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
-            bias = self.claim.witness[side]
-            need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
-            self.progress(f"{_name(side)} bound")
-            rule = self.policy[0] if self._by_policy(side) else None
-            fine, possible = long_run(self.game, claim, bias, side, rule)
-            self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
-
-    def _mixed(self) -> None:
-        """Check bounds of a reward of both signs to a target: they must gain in every step.
-
-        From above, those who minimise must be able to force the target as well.
-        """
-        for side, claim in sorted(self.claim.bounds.items()):
-            bound = np.where(self.stop, 0.0, claim)
-            self.verdict.states(side * claim >= side * bound, f"{_name(side)} bound where known")
-            vague = np.isneginf(bound)
-            if side < 0 and (vague | self.stop).all():
-                continue  # nothing is claimed
-            need(not vague.any(), "lower: must be finite everywhere, or nowhere")
-            rule = self.policy[-1] if self._by_policy(side) else None
-            infinite = np.isposinf(bound)
-            trivial = self.stop | (infinite if side > 0 else self._infinite(infinite, rule))
-            asked = self.game.asked(trivial, rule)
-            signs = signs_of(self.game, bound, side, 1.0, asked)
-            fine = trivial | self.game.enough(signs == GAIN, side, rule)
-            if side > 0:
-                fine &= trivial | sure(self.game, self.stop, rule, unknown=False)
-            unknown = trivial | self.game.enough((signs == GAIN) | (signs == UNKNOWN), side, rule)
-            self.verdict.states(fine, f"{_name(side)} bound by gains",
-                                unknown & bool(((signs == UNKNOWN) & asked).any()))  # fmt: skip
-
-    def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
-        """Return a bound with a true number where it says nothing at all."""
-        vague = np.isinf(bound) & (np.sign(bound) == side)
-        if strict:  # values are not negative
-            ends = (0.0, 1.0 if self.kind in PROBABILITIES else np.inf)
-        else:
-            least, most = float(self.game.reward.min()), float(self.game.reward.max())
-            ends = (2.0 * min(least, 0.0) / (1.0 - discount) - 1.0,
-                    2.0 * max(most, 0.0) / (1.0 - discount) + 1.0)  # fmt: skip
-        return np.where(vague, ends[side > 0], bound)
-
-    def _infinite(self, claimed: BoolArray, rule: IntArray | None) -> BoolArray:
-        """Return the states of infinite lower bound, after checking that they are infinite."""
-        infinite = np.zeros_like(claimed)
-        if not claimed.any():
-            return claimed
-        if self.kind == "Total":
-            infinite = recurrent(self.game, self.game.reward > 0.0, rule)
-        elif self.kind == "ReachReward":
-            infinite = ~sure(self.game, self.stop, rule)
-        self.verdict.states(~claimed | infinite, "infinite where claimed")
-        return claimed
-
-
-def _name(side: int) -> str:
-    return "upper" if side > 0 else "lower"
-
-
-def _place(chosen: BoolArray) -> str:
-    states = np.flatnonzero(chosen)
-    more = f" and {len(states) - 1} more" if len(states) > 1 else ""
-    return f" at state {states[0]}{more}" if len(states) else ""
