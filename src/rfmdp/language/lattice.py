@@ -27,6 +27,7 @@ from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.language.states import State, evaluate_states
+from rfmdp.memory import available_memory
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import (
     FORBIDDEN,
@@ -48,6 +49,7 @@ MOST_ACTIONS = 62
 MOST_STATES = 1 << 31
 WIDE = 1 << 8  # successors of a row, from which on contraction may pay
 FEW, MANY = 1 << 20, 1 << 26  # transitions: that are written out anyway, that memory easily holds
+WRITTEN = 32.0  # bytes of a transition while a model is built and solved
 AT_ONCE = 16  # states that are explored before transitions are counted
 CONTRACTING, SWEEPING, EXPLORING = 4.0, 4.0, 40.0  # ns per number contracted, and per transition
 
@@ -259,7 +261,7 @@ def build_for_steps(
         work = contractions(lattice) * CONTRACTING * steps
         most = min(max(work / (EXPLORING + SWEEPING * steps), FEW), MANY)
         if steps == UNBOUNDED:  # then transitions prove more: by which of them nature can remove
-            most = MANY
+            most = max(available_memory() / WRITTEN, FEW)
         at_first = _transitions_of(lattice, lattice.initial)
         if at_first * AT_ONCE > most:
             return lattice

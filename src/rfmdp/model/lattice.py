@@ -149,15 +149,24 @@ class LatticeMDP:
         everywhere = np.bitwise_and.reduce([np.bitwise_and.reduce(b) for b in bits])
         if everywhere:
             return None
-
-        def stuck(values: Int32Array) -> BoolArray:
-            able = np.full(len(values), -1, dtype=np.int64)
-            for factor, possible in zip(self.factors, bits, strict=True):
-                able &= possible[self.contexts(factor, values)]
-            return np.asarray(able == 0)
-
-        where = self.evaluate(stuck, np.bool_)
+        where = self.evaluate(lambda values: self.possible(values) == 0, np.bool_)
         return where if where.any() else None
+
+    def possible(self, values: Int32Array) -> IntArray:
+        """Return the actions that are possible in states with some values, as bits (N,)."""
+        able = np.full(len(values), -1, dtype=np.int64)
+        for factor in self.factors:
+            able &= _possible_actions(factor)[self.contexts(factor, values)]
+        return able
+
+    def some_rule(self) -> AnyArray:
+        """Return an action that is possible in every state, (S,); 0 where there is none."""
+
+        def first(values: Int32Array) -> AnyArray:
+            able = self.possible(values)
+            return np.asarray(np.log2(np.maximum(able & -able, 1)))  # exact: one bit is set
+
+        return self.evaluate(first, np.uint8)
 
     @property
     def initial(self) -> IntArray:

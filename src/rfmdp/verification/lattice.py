@@ -94,9 +94,10 @@ class Contraction:
                     worth = self._paid(self.pays[self.classes[action], at], mean[some], side)
                     before[side][at] = best(before[side][at], worth)
         stuck = model.stuck
-        if stuck.any():
-            for side in (-1, 1):
-                before[side][stuck] = self._paid(self.pays[-1, stuck], after[side][stuck], side)
+        for side in (-1, 1):
+            before[side][stuck] = self._paid(self.pays[-1, stuck], after[side][stuck], side)
+            finite = np.isfinite(before[side]).all()  # else the rule has no possible action there
+            need(finite, "policy: must take actions that are possible")
         return before
 
     def _paid(self, pays: FloatArray, mean: FloatArray, side: int) -> FloatArray:
@@ -341,6 +342,10 @@ class LatticeChecker:
         over = target | (~sets["stay"] if self.claim.kind == "Until" else False)
         pay = target.astype(np.float64) * (self.claim.kind != "ReachReward")
         far = self._endurance(over)
+        if far is None:
+            nowhere = np.zeros_like(over)
+            self.note(nowhere, "plays end, whatever the players do", ~nowhere)
+            return
         value = self.claim.value if self.turned > 0 else 1.0 - self.claim.value
         need(np.isfinite(value).all(), "value: must be numbers")
         self.progress("one step")
@@ -358,8 +363,8 @@ class LatticeChecker:
                 short = exceeds(claim, bound, side, self.turned < 0)
                 self._note(short, np.zeros_like(short), side * self.turned, "by contraction")
 
-    def _endurance(self, over: BoolArray) -> float:
-        """Return K / (1 - q), see `_only_fixed_point`."""
+    def _endurance(self, over: BoolArray) -> float | None:
+        """Return K / (1 - q), see `_only_fixed_point`; None: no such K was found."""
         model = self.model
         nothing, classes = np.zeros((1, model.states)), np.zeros(model.actions, dtype=np.int64)
         game = Contraction(model, 1, 1, nothing, classes, 1.0)
@@ -375,7 +380,8 @@ class LatticeChecker:
             if lasts.max() == 1.0 and np.array_equal(lasts == 1.0, after == 1.0):
                 break
             lasts = after
-        need(lasts.max() <= LASTING, "objective: plays may last for ever, which is not proven here")
+        if lasts.max() > LASTING:
+            return None
         return max(steps, 1) / (1.0 - float(lasts.max())) * (1.0 + 8.0 * UNIT)
 
     def _note(self, short: BoolArray, wrong: BoolArray, side: int, how: str) -> None:

@@ -285,6 +285,51 @@ def test_bounds_hold_after_ctrl_c_in_any_step(monkeypatch, stop):
     assert bounds.lower <= 4.0 <= bounds.upper  # every one of four steps pays 1
 
 
+@pytest.mark.parametrize("stop", range(1, 9))
+@pytest.mark.parametrize("objective", [rf.Cumulative(4), rf.ReachReward("over")])
+def test_interrupted_results_are_proven_again(monkeypatch, stop, objective):
+    """What was proven before a stop is claimed, and of a policy that is possible everywhere."""
+    from rfmdp.outer.lattice.sweep import Sweep
+
+    text = COIN.replace("true", "x=0").replace("endmodule", "\n[stay] x=1 -> true;\nendmodule ")
+    text = ending(text + 'label "goal" = x=1; rewards "r" true : 1; endrewards', True)
+    model = rf.parse_lattice(text).with_radius(0.1)
+    calls, back = [], Sweep.back
+
+    def interrupted(self, value):
+        calls.append(1)
+        if len(calls) > stop:
+            raise KeyboardInterrupt
+        return back(self, value)
+
+    monkeypatch.setattr(Sweep, "back", interrupted)
+    solution = rf.solve(model, rf.Spec(objective))
+    assert rf.verify(solution).valid, str(rf.verify(solution))
+
+
+def test_rules_that_are_impossible_prove_nothing():
+    """A rule that takes no possible action would leave a side of its worth without any bound."""
+    text = "mdp module m x : [0..1]; [a] x=0 -> (x'=1); [b] x=1 -> (x'=0); endmodule "
+    model = rf.parse_lattice(text + 'rewards "r" true : 1; endrewards')
+    solution = rf.solve(model, rf.Spec(rf.Cumulative(2)))
+    upper = solution.upper - 1.0
+    for policy in (solution.policy, rf.Policy(1 - solution.policy.rows)):
+        forged = replace(
+            solution, subject="policy", policy=policy, lower=None, upper=upper, value=upper
+        )
+        assert not rf.verify(forged).valid
+
+
+def test_what_lasts_too_long_is_not_proven(monkeypatch):
+    """The checker tries so many steps; that it found no end says nothing against a claim."""
+    from rfmdp.verification import lattice as checker
+
+    model = rf.parse_lattice(ending(COIN + 'label "goal" = x=1;', True)).with_radius(0.1)
+    solution = rf.solve(model, rf.Spec(rf.Reach("over")))
+    monkeypatch.setattr(checker, "LONGEST", 1)
+    assert str(rf.verify(solution)).startswith("NOT PROVEN: plays end")
+
+
 PROPERTIES = [
     'P{}=? [ F<=3 "goal" ]', "P{}=? [ x0>0 U<=2 x0=0 ]", 'P{}=? [ G<=2 "far" & x0>=0 ]',
     'R{{"r"}}{}=? [ C<=3 ]', 'R{{"r"}}{}=? [ I=2 ]', 'P{}>=0.5 [ X "goal" ]',

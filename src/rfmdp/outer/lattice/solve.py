@@ -182,6 +182,7 @@ def _run(
                 clock.tick("steps", errors.above + errors.below)
     except STOPS as stop:
         stopped = status_of(stop)
+        rules[: count - done] = model.some_rule()  # what may follow holds for every action
         low, high = _hull(horizon, value, errors, done)
         middle = 0.5 * (low + high)
         value, errors = np.full(model.states, middle), Errors(high - low, high - low)
@@ -234,8 +235,8 @@ def _to_target(
     ends = horizon.ends
     assert ends is not None
     value, stopped = ends.value, None
-    rules = np.zeros((1, model.states), dtype=np.uint8)
-    errors = Errors(np.inf, np.inf)
+    # a value, its errors, and the policy of a step back from it
+    proven = value, Errors(np.inf, np.inf), model.some_rule()
     try:
         steps, lasting = _endurance(model, ends.states, clock)
         factor = max(steps, 1) / (1.0 - lasting) * (1.0 + 8.0 * UNIT)
@@ -245,20 +246,20 @@ def _to_target(
             slack = 8.0 * UNIT * float(np.max(np.abs(after)))  # of a checker's own roundings
             rise = max(float(np.max(after - value)) + more.below + slack, 0.0)
             fall = max(float(np.max(value - after)) + more.above + slack, 0.0)
-            rules[0] = choice
             around = Errors(factor * fall, factor * rise)
+            proven = value, around, choice
             stats.robust_sweeps += 1
             stats.rows += sweep.rows
             low, high = value - around.above, value + around.below
             close = clock.limits.excess(low, high, interest, float(horizon.probability)) <= 0.5
             if close or np.array_equal(after, value):
-                errors = around
                 break
-            value, errors = after, Errors(around.above + rise, around.below + fall)
+            value = after
             clock.tick("to the target", around.above + around.below)
     except STOPS as stop:
         stopped = status_of(stop)
-    return value, errors, rules, stopped
+    value, errors, rule = proven
+    return value, errors, rule[None], stopped
 
 
 def _endurance(model: LatticeMDP, ends: BoolArray, clock: Clock) -> tuple[int, float]:
