@@ -8,6 +8,7 @@ import pytest
 
 import rfmdp
 from rfmdp.cli.output import OPTIONS, as_options
+from rfmdp.language.constants import constants_hint
 
 PACKAGE = Path(rfmdp.__file__).parent
 LIBRARY = [
@@ -41,6 +42,11 @@ def test_the_library_advises_no_options(path):
 def test_the_command_line_has_a_word_for_each_advice(words):
     """What the library advises by its own words is advised by an option."""
     assert OPTIONS[words] in as_options(f"Try it ({words}).")
+
+
+def test_constants_are_given_by_an_option():
+    """One option for all constants that are missing."""
+    assert as_options(f"Give {constants_hint(['N', 'p'])}.") == "Give --const N=...,p=...."
 
 
 def test_columns_are_named_by_an_option():

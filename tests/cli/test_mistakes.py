@@ -103,7 +103,7 @@ MISTAKES = [  # words, what the one line must say
     (["check", "short.tra"], ["short.tra:1", "truncated"]),
     (["check", "r.rfmdp"], ["r.rfmdp: must hold a model, holds a solution"]),
     # constants
-    (["solve", "m.prism", *TOP], ["m.prism:2:11", "found none for N; give N=..."]),
+    (["solve", "m.prism", *TOP], ["m.prism:2:11", "found none for N; give --const N=..."]),
     (["solve", "m.prism", *TOP, "--const", "N"], ["--const must be NAME=VALUE", "'N'"]),
     (["solve", "m.prism", *TOP, "--const", "N=2.5"], ["'N'", "int", "2.5"]),
     (["solve", "m.prism", *TOP, "--const", "N=99999999999"], ["at most 2147483647"]),

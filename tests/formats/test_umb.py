@@ -70,26 +70,49 @@ def test_storm_reads_what_we_write(kind, tmp_path):
     assert_same(from_stormpy(found), flatten(model), variables=False)
 
 
+def index_of_fractions(kind, bits):
+    """Return the index of two states with two branches each, a label and a reward."""
+    system = {
+        "time": "discrete", "#players": 1, "#states": 2, "#initial-states": 1, "#choices": 2,
+        "#choice-actions": 0, "#branches": 4, "#branch-actions": 0, "#observations": 0,
+        "branch-probability-type": {"type": kind, "size": bits},
+    }  # fmt: skip
+    goal = {"applies-to": ["states"], "type": {"type": "bool", "size": 1}}
+    cost = {"applies-to": ["choices"], "type": {"type": "int", "size": 64}}
+    return umbi.umb.index.UmbIndex.from_json(
+        {
+            "format-version": 0,
+            "format-revision": 0,
+            "transition-system": system,
+            "annotations": {"aps": {"goal": goal}, "rewards": {"cost": cost}},
+        }
+    )
+
+
 def test_we_read_what_umbi_writes(tmp_path):
     """Fractions become floats: numbers to nearest, intervals outwards."""
     third, interval = Fraction(1, 3), umbi.datatypes.Interval
     for low, high in ((third, third), (third, Fraction(2, 3))):
-        ats = umbi.ats.ExplicitAts()
-        ats.num_players = ats.num_initial_states = 1
-        for state in range(2):
-            ats.add_state()
-            choice = ats.add_state_choice(state=state)
-            choice.add_branch(target=0, prob=low if low == high else interval(low, high))
-            choice.add_branch(target=1, prob=1 - low if low == high else interval(low, high))
-        ats.set_initial_states([0])
-        ats.add_ap_annotation(name="goal").set_state_values([False, True])
-        ats.add_reward_annotation(name="cost").set_choice_values([2, 3])
-        umbi.ats.write(ats, tmp_path / "m.umb")
+        known = low == high
+        branches = [low, 1 - low] if known else 2 * [interval(low, high)]
+        umb = umbi.umb.ExplicitUmb(
+            index_of_fractions(*(("rational", 128) if known else ("rational-interval", 256))),
+            state_is_initial=[True, False],
+            state_to_choices=[0, 1, 2],
+            choice_to_branches=[0, 2, 4],
+            branch_to_target=[0, 1, 0, 1],
+            branch_to_probability=2 * branches,
+            annotations={
+                "aps": {"goal": {"states": [False, True]}},
+                "rewards": {"cost": {"choices": [2, 3]}},
+            },
+        )
+        umbi.umb.write(umb, tmp_path / "m.umb")
         model = read_umb(tmp_path / "m.umb")
         sets = model.marginals
         assert len(sets) == 1
         assert Fraction(float(sets.lower[0])) <= low
-        assert Fraction(float(sets.upper[0])) >= high if low < high else sets.upper[0] == 1 / 3
+        assert sets.upper[0] == 1 / 3 if known else Fraction(float(sets.upper[0])) >= high
         assert sets.lower[0] == pytest.approx(1 / 3, rel=1e-15)
         assert model.labels["goal"].tolist() == [False, True]
         assert model.rewards["cost"].row.tolist() == [2.0, 3.0]

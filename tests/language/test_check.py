@@ -147,7 +147,11 @@ def test_constants(text, given, value):
         ("const int k;", {"k": "1;"}, "found '1;': expected the end of the text, found ';'"),
         ("const int k = 1;", {"k": 1}, "constant 'k' has a value in the text"),
         ("const int k;", {"k": 1, "j": 1}, "constant 'j' is given a value, but the text has no"),
-        ('const int k; const int j; label "l" = k=j;', {}, "found none for k, j; give k=...,j=..."),
+        (
+            'const int k; const int j; label "l" = k=j;',
+            {},
+            'found none for k, j; give `constants={"k": ..., "j": ...}`',
+        ),
     ],
 )
 def test_bad_constants(text, given, message):

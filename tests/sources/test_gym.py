@@ -792,3 +792,63 @@ def test_parents_of_no_entry_are_an_error():
     """A misspelt entry would depend on everything, in silence."""
     with pytest.raises(rf.ModelError, match=r"entries x_0, x_1, found x_2"):
         rf.gym_structure(ModelEnv(grid()), parents={"x_0": ["x_0"], "x_2": ["x_1"]})
+
+
+class Shuttle(gymnasium.Env):
+    """A cart on a rail of three places, and a lamp that nobody controls; no entry has a name."""
+
+    observation_space = spaces.MultiDiscrete([3, 2])
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.lamp = 0, 0
+        return np.array([self.place, self.lamp]), {}
+
+    def step(self, action):
+        assert action == 0 or self.place > 0, "there is no way back from the first place"
+        if self.np_random.random() < 0.9:
+            self.place += 1 if action == 0 else -1
+        self.lamp = int(self.np_random.random() < 0.3)
+        return np.array([self.place, self.lamp]), 0.0, self.place == 2, False, {}
+
+
+def test_names_shared_entries_and_available_actions():
+    """Entries get names, one unknown serves both actions, and no action is taken where it is not.
+
+    The lamp moves in the same way whatever happens: one unknown instead of one per action. The cart
+    has one per action and place: two for `on`, one for `back`, which place 0 does not have.
+    """
+    model = rf.gym_structure(
+        Shuttle(),
+        names=["place", "lamp"],
+        parents={"place": ["place"], "lamp": []},
+        shared=["lamp"],
+        actions=["on", "back"],
+        available={"back": lambda s: s.place > 0},
+        initial={"place": 0, "lamp": 0},
+        terminal=lambda s: s.place == 2,
+        labels={"end": lambda s: s.place == 2},
+    )
+    assert [v.name for v in model.variables] == ["place", "lamp"]
+    used = np.unique(model.row_marginals)
+    assert len(used) == 1 + 2 + 1
+    run = rf.learn(
+        rf.GymSource(Shuttle(), model), 'Pmaxmin=? [ F<=9 "end" ]', stop=StopWhen(200), length=9
+    )
+    assert 0.5 < run.guarantee < 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"names": ["place"]}, "names must be 2 different ones, found place"),
+        ({"names": ["place", "place"]}, "names must be 2 different ones"),
+        ({"shared": ["lamp"]}, "shared must be those of the entries x_0, x_1, found lamp"),
+        ({"available": {"back": None}}, "available must be those of the actions a0, a1"),
+    ],
+)
+def test_words_that_name_nothing(words, message):
+    """A misspelt entry or action would be left out in silence."""
+    with pytest.raises(rf.ModelError, match=message):
+        rf.gym_structure(Shuttle(), **words)

@@ -44,7 +44,14 @@ def as_options(message: str) -> str:
     """Return a message of the library with the words of the command line."""
     for python, option in OPTIONS.items():
         message = message.replace(python, option)
-    return re.sub(r"`columns=\{(['\"])(.*?)\1: NAME\}`", r"--column \2=NAME", message)
+    message = re.sub(r"`columns=\{(['\"])(.*?)\1: NAME\}`", r"--column \2=NAME", message)
+    return re.sub(r"`constants=\{(.*?)\}`", _const_option, message)
+
+
+def _const_option(words: re.Match[str]) -> str:
+    """Return the option for `constants={"a": ..., "b": ...}`."""
+    names = re.findall(r'"(\w+)"', words[1])
+    return "--const " + ",".join(f"{name}=..." for name in names)
 
 
 def complain(message: str, kind: str = "error") -> None:

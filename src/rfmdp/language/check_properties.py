@@ -26,7 +26,7 @@ from rfmdp.language.ast import (
 )
 from rfmdp.language.check import check_unique, expand_labels
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Given, constant_values, needed
+from rfmdp.language.constants import Given, constant_values, constants_hint, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
 from rfmdp.language.expand import (
     dependencies,
@@ -182,7 +182,7 @@ def _refuse_undefined(
     for node in (node for text in texts for node in nodes(substitute(text, formulas))):
         if isinstance(node, Name) and node.name in model.undefined:
             reason = f"constant '{node.name}' of the model has no value; give "
-            reason += f"{node.name}=... (on the command line: --const {node.name}=...)"
+            reason += constants_hint([node.name])
             raise source.error(node.position, reason)
 
 

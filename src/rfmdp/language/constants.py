@@ -46,8 +46,8 @@ def constant_values(
     missing = [c for c in constants if c.value is None and c.name not in given]
     if missing:
         listed = ", ".join(constant.name for constant in missing)
-        hint = ",".join(f"{constant.name}=..." for constant in missing)
-        reason = f"every constant must have a value, found none for {listed}; give {hint}"
+        reason = f"every constant must have a value, found none for {listed}; give "
+        reason += constants_hint([constant.name for constant in missing])
         raise source.error(missing[0].position, reason)
     by_name = {constant.name: constant for constant in constants}
     texts = {c.name: substitute(c.value, formulas) for c in constants if c.value is not None}
@@ -63,6 +63,18 @@ def constant_values(
         require(texts[name], constant.type, type_of(texts[name], names, source), what, source)
         values[name] = _promoted(evaluate(texts[name], values, source), constant.type)
     return {name: values[name] for name in by_name}
+
+
+def constants_hint(names: Iterable[str]) -> str:
+    """Return how to give values for constants in Python.
+
+    Examples
+    --------
+    >>> constants_hint(["N", "p"])
+    '`constants={"N": ..., "p": ...}`'
+    """
+    listed = ", ".join(f'"{name}": ...' for name in names)
+    return f"`constants={{{listed}}}`"
 
 
 def needed(

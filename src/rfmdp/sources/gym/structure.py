@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ from rfmdp.sources.structure import MOST, unknown_move
 def gym_structure(
     env: Any,
     *,
+    names: Sequence[str] | None = None,
     parents: Mapping[str, Sequence[str]] | None = None,
+    shared: Collection[str] = (),
+    available: Mapping[str, Predicate] | None = None,
     terminal: Predicate | None = None,
     initial: Mapping[str, ArrayLike] | Predicate | None = None,
     actions: Sequence[str] | None = None,
@@ -37,10 +41,18 @@ def gym_structure(
     ----------
     env
         A Gymnasium environment, or the name of a registered one.
+    names
+        Names of the entries of the observation, in their order. By default entries of Dict spaces
+        have their names, others are called x, or x_0, x_1 and so on.
     parents
         For each entry of the observation the entries on which its next value depends; all by
-        default, also for entries that are left out. Entries of Dict spaces have their names,
-        others are called x, or x_0, x_1 and so on.
+        default, also for entries that are left out.
+    shared
+        Entries that move in the same way whatever the action is: samples of all actions count
+        together.
+    available
+        For each action the states in which it may be taken; all by default, also for actions that
+        are left out. No action may be taken in terminal states.
     terminal
         Where episodes terminate; nowhere by default.
     initial
@@ -60,35 +72,61 @@ def gym_structure(
     (16, 61)
     """
     env = make_env(env)
-    entries = entries_of(env.observation_space)
+    entries = _named_entries(env, names)
     domains = {e.name: (e.low, e.high) for e in entries}
-    chosen = dict(parents or {})
-    for name in chosen:
-        if name not in domains:
-            raise ModelError(
-                f"gym_structure: parents must be those of the entries {', '.join(domains)}, found "
-                f"{name}."
-            )
+    dependencies, masks = dict(parents or {}), dict(available or {})
+    choices = list(actions or action_names(env.action_space))
+    _require_within("parents", dependencies, domains, "entries")
+    _require_within("shared", shared, domains, "entries")
+    _require_within("available", masks, choices, "actions")
 
     def over(states: States) -> Any:
         ended = np.zeros(len(states), dtype=np.bool_) if terminal is None else terminal(states)
         return booleans(ended, states, "gym_structure, terminal")
 
-    def moves() -> list[Move]:
-        return [
-            unknown_move(domains, name, parents=chosen.get(name, list(domains))) for name in domains
-        ]
+    def move(name: str) -> Move:
+        return unknown_move(domains, name, parents=dependencies.get(name, list(domains)))
 
-    names = actions or action_names(env.action_space)
+    common = {name: move(name) for name in shared}
+
+    def action(name: str) -> Action:
+        def enabled(states: States) -> Any:
+            allowed = masks[name](states) if name in masks else True
+            return ~over(states) & booleans(allowed, states, f"gym_structure, available, {name}")
+
+        return Action(name, [common.get(entry) or move(entry) for entry in domains], guard=enabled)
+
     if not isinstance(initial, Mapping):
         initial = _starts(entries, over, initial)
     return build(
         domains,
-        [Action(name, moves(), guard=lambda s: ~over(s)) for name in names],
+        [action(name) for name in choices],
         initial=initial,
         labels={"terminal": over, **(labels or {})},
         rewards=rewards,
     )
+
+
+def _named_entries(env: Any, names: Sequence[str] | None) -> tuple[Variable, ...]:
+    """Return the entries of the observation, with other names if there are some."""
+    entries = entries_of(env.observation_space)
+    if names is None:
+        return entries
+    if len(names) != len(entries) or len(set(names)) < len(names):
+        raise ModelError(
+            f"gym_structure: names must be {len(entries)} different ones, found {', '.join(names)}."
+        )
+    return tuple(replace(e, name=name) for e, name in zip(entries, names, strict=True))
+
+
+def _require_within(what: str, words: Iterable[str], allowed: Iterable[str], kind: str) -> None:
+    """Raise if a word is no name of an entry or action."""
+    for word in words:
+        if word not in set(allowed):
+            raise ModelError(
+                f"gym_structure: {what} must be those of the {kind} {', '.join(allowed)}, found "
+                f"{word}."
+            )
 
 
 def _starts(
