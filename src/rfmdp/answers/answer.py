@@ -30,6 +30,7 @@ from rfmdp.outer.solution import Solution, Status
 from rfmdp.state_sets import NamedStates, PathFormula
 from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.hoa import HoaAutomaton
+from rfmdp.types import BoolArray
 
 TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
 
@@ -273,12 +274,11 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
     truth = most.type is Type.BOOL
-    decided = bool(most.known[0]) if truth else all(_closed(x, evaluator) for x in (least, most))
+    ends = [_part(x, slice(1)) for x in (least, most)]  # a filter is the same in all states
+    decided = bool(most.known[0]) if truth else all(_closed(x, evaluator) for x in ends)
     if evaluator.listed is not None:
         listed, where, _ = evaluator.listed
-        inside = Quantity(
-            listed.type, *(x[where] for x in (listed.lower, listed.value, listed.upper))
-        )
+        inside = _part(listed, where)
         boolean = inside.type is Type.BOOL
         truth = truth and not boolean
         decided &= bool(inside.known.all()) if boolean else _closed(inside, evaluator)
@@ -289,6 +289,10 @@ def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> St
         if status in ended:
             return status
     return Status.UNDECIDED if truth else Status.GAP_OPEN
+
+
+def _part(number: Quantity, states: BoolArray | slice) -> Quantity:
+    return Quantity(number.type, number.lower[states], number.value[states], number.upper[states])
 
 
 def _closed(number: Quantity, evaluator: PropertyEvaluator) -> bool:

@@ -34,6 +34,7 @@ from rfmdp.language.expand import (
     expand_formulas,
     labels_in,
     meanings,
+    names_in,
     substitute,
 )
 from rfmdp.language.property_ast import (
@@ -124,6 +125,7 @@ def check_property(
     formulas = _formulas(file, model)
     used = _used_labels(expression, file, formulas)
     texts = (expression, *(label.value for label in used))
+    formulas = _mentioned(formulas, texts, file)
     _refuse_undefined(texts, formulas, model, source)
     values = _constants(texts, formulas, file, model, constants or {})
     replaced = meanings(formulas, values)
@@ -151,7 +153,7 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
     parts = list(path.children())
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
     parts[:begin] = [with_numbers(part, file, model, given) for part in parts[:begin]]
-    formulas = _formulas(file, model)
+    formulas = _mentioned(_formulas(file, model), parts[begin:], file)
     replaced = meanings(formulas, _constants(parts[begin:], formulas, file, model, given))
     rest = [substitute(part, replaced) for part in parts[begin:]]
     scope = _Scope(model.variable_types(), model, file.source)
@@ -179,6 +181,8 @@ def _refuse_undefined(
     texts: Iterable[Expr], formulas: Mapping[str, Expr], model: CheckedModel, source: SourceText
 ) -> None:
     """Raise if a property uses a constant of the model that has no value."""
+    if not model.undefined:
+        return
     for node in (node for text in texts for node in nodes(substitute(text, formulas))):
         if isinstance(node, Name) and node.name in model.undefined:
             reason = f"constant '{node.name}' of the model has no value; give "
@@ -363,9 +367,21 @@ def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -
     return rewrite(prop.expression, change)
 
 
-def _formulas(file: PropertyFile, model: CheckedModel) -> dict[str, Expr]:
-    own = [Formula(name, value) for name, value in model.formulas.items()]
-    return expand_formulas([*own, *file.formulas], file.source)
+def _formulas(file: PropertyFile, model: CheckedModel) -> Mapping[str, Expr]:
+    """Return the expanded formulas of a model, which are so already, and of a file."""
+    if not file.formulas:
+        return model.formulas
+    of_model = [Formula(name, value) for name, value in model.formulas.items()]
+    return expand_formulas([*of_model, *file.formulas], file.source)
+
+
+def _mentioned(
+    formulas: Mapping[str, Expr], texts: Iterable[Expr], file: PropertyFile
+) -> dict[str, Expr]:
+    """Return the formulas that texts or constants of a file mention, which mention no others."""
+    constants = [constant.value for constant in file.constants if constant.value is not None]
+    names = {name for text in [*texts, *constants] for name in names_in(text)}
+    return {name: formulas[name] for name in formulas if name in names}
 
 
 def _used_labels(

@@ -203,6 +203,10 @@ def _nodes(
     label = np.where(left, -1, region.groups.label)
     states = parts.states[entries(parts.component_ptr, numbers)]
     component_ptr = starts(segment_lengths(parts.component_ptr)[numbers])
+    node = np.where(region.known == 1.0, ONE, ZERO)
+    if label.max(initial=-1) < 0:
+        node[states] = np.arange(FIRST, FIRST + len(states))
+        return states, node, FIRST + component_ptr
     first = np.arange(len(states))
     grouped = np.flatnonzero(label[states] >= 0)
     lead = np.full(int(label.max(initial=-1)) + 1, len(states))
@@ -211,7 +215,6 @@ def _nodes(
     order = np.argsort(first, kind="stable")
     members = states[order]
     leads = first[order] == order
-    node = np.where(region.known == 1.0, ONE, ZERO)
     node[members] = FIRST - 1 + np.cumsum(leads)
     counts = np.bincount(owners(component_ptr)[order[leads]], minlength=len(numbers))
     return members, node, FIRST + starts(counts)

@@ -175,7 +175,7 @@ class Walk:
         """
         task = self.task
         plain = PlainWalk(self.packed, task.problem, self._value)
-        general = GeneralBounds(self.region)
+        general = GeneralBounds(self.low, self.high, self.region.choice)
         try:
             for _, last, hard in self.blocks.parts:
                 while not (self.stopped or self.finished) and plain.component < last:
@@ -262,30 +262,25 @@ class Walk:
         node = packed.node
         done = region.open & (node < packed.component_ptr[plain.component])
         done &= ~general.settled & np.isfinite(bounds.lower[node])
-        lower = np.where(
-            done, bounds.lower[node], np.where(general.settled, general.lower, self.low)
-        )
-        upper = np.where(
-            done, bounds.upper[node], np.where(general.settled, general.upper, self.high)
-        )
+        lower = np.where(done, bounds.lower[node], general.lower)
+        upper = np.where(done, bounds.upper[node], general.upper)
         if region.problem.agent is MAX:
             upper = np.minimum(upper, self.high)
         else:
             lower = np.maximum(lower, self.low)
         self.low, self.high = lower, upper
-        open_ = np.where(general.settled, general.value, lower)
-        self.middle = np.where(done, bounds.value[node], np.where(region.open, open_, region.known))
-        self.choice = np.where(general.settled, general.choice, region.choice)
+        self.middle = np.where(done, bounds.value[node], general.value)
+        self.choice = general.choice
         self.choice[done] = packed.origin[bounds.choice[node[done]]]
 
 
 class GeneralBounds:
-    """What one round has proven of states (S,) of general components."""
+    """What one round has proven of states (S,) of general components; of others, what was known."""
 
-    def __init__(self, region: Region) -> None:
-        self.settled: BoolArray = np.zeros_like(region.open)
-        self.lower, self.upper = region.trivial_bounds()
-        self.value, self.choice = self.lower.copy(), region.choice.copy()
+    def __init__(self, lower: FloatArray, upper: FloatArray, choice: IntArray) -> None:
+        self.settled: BoolArray = np.zeros(len(lower), dtype=np.bool_)
+        self.lower, self.upper, self.value = lower.copy(), upper.copy(), lower.copy()
+        self.choice = choice.copy()
 
     def take(self, states: IntArray, result: StateBounds) -> None:
         """Take what was proven of some states (N,)."""
