@@ -15,10 +15,9 @@ from rfmdp.state_sets import PathFormula
 from rfmdp.temporal.formula import Kind, Progression
 from rfmdp.temporal.product import make_product
 
-from .brute import parity_values
+from .brute import pairs_of
 from .words import ATOMS, trees
 
-ERROR = 1e-9  # of brute force, see there
 DIRECTIONS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 ROBOT = """
 mdp
@@ -50,10 +49,9 @@ def test_values_are_those_of_all_pairs_of_strategies(seed, tree, players):
     solution = solve(model, spec)
     product = solution.product
     assume(product.model.states <= 6)
-    expected = parity_values(product.model, product.table.priority[product.memory], *players)
-    assume(expected is not None)
-    bounds = solution.at_initial()
-    assert bounds.lower - ERROR <= expected[product.model.initial[0]] <= bounds.upper + ERROR
+    pairs = pairs_of(product.model, product.table.priority[product.memory], *players)
+    assume(pairs is not None)
+    assert pairs.within(solution.lower, solution.upper)
     assert solution.status is Status.CERTIFIED
 
 

@@ -25,6 +25,7 @@ from rfmdp.formats.fields import (
 from rfmdp.formats.lattice_records import lattice_from_record, lattice_to_record
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
+from rfmdp.model.restriction import Restriction
 from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.objective import (
     SETS,
@@ -157,6 +158,9 @@ def solution_to_record(solution: Solution) -> Record:
         arrays |= {f"product.{name}": array for name, array in parts.items()}
     if solution.block is not None:
         arrays["block"] = solution.block
+    if solution.restriction is not None:
+        for name in ("places", "lower", "upper"):
+            arrays[f"restriction.{name}"] = getattr(solution.restriction, name)
     return "solution", header, arrays
 
 
@@ -207,8 +211,17 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         field(header, "precision", float), _stats(field(header, "stats", dict)), witness,
         field(header, "measure", str),
         where(model, arrays["interest"]) if "interest" in arrays else None,
-        field(header, "subject", str), product, arrays.get("block"),
+        field(header, "subject", str), product, arrays.get("block"), _restriction(arrays, model),
     )  # fmt: skip
+
+
+def _restriction(arrays: Mapping[str, AnyArray], model: AnyModel) -> Restriction | None:
+    """Return the sets that nature keeps to, if there are any."""
+    if "restriction.places" not in arrays:
+        return None
+    restriction = Restriction(*(arrays[f"restriction.{name}"] for name in Restriction.__slots__))
+    restriction.on(written(model))  # whether they fit
+    return restriction
 
 
 def _sides(

@@ -17,6 +17,7 @@ import numpy as np
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, written as written_out
+from rfmdp.model.restriction import Restriction
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -186,6 +187,7 @@ class Solution:
     subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone
     product: Product | None = None  # of a path formula: `model` is that of its product
     block: IntArray | None = None  # (2, S) of a parity objective: parts that its proofs go through
+    restriction: Restriction | None = None  # sets that nature keeps to on the side of her guarantee
 
     @property
     def explicit_model(self) -> FactoredMDP:

@@ -197,7 +197,7 @@ class Marginals:
                 sets.append(Polytope(listed.reshape(-1, len(centre))))
             else:
                 raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
-        return _joined(packed, Marginals.from_sets(sets)).pick(np.argsort([*plain, *other]))
+        return packed.joined(Marginals.from_sets(sets)).pick(np.argsort([*plain, *other]))
 
     def pick(self, chosen: IntArray) -> Marginals:
         """Return some of the sets, in the order of `chosen`."""
@@ -213,6 +213,17 @@ class Marginals:
             corner_ptr=starts(segment_lengths(self.corner_ptr)[chosen]),
             corners=self.corners[corners],
         )
+
+    def joined(self, other: Marginals) -> Marginals:
+        """Return the sets of both, one after the other."""
+        both = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("kind", "nominal", "lower", "upper", "radius", "exponent", "corners")
+        }
+        for name in ("outcome_ptr", "corner_ptr"):
+            lengths = [segment_lengths(getattr(sets, name)) for sets in (self, other)]
+            both[name] = starts(np.concatenate(lengths))
+        return Marginals(**both)
 
     @staticmethod
     def from_points(outcome_ptr: IntArray, probability: FloatArray) -> Marginals:
@@ -287,18 +298,6 @@ def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
         # normal floats that do not change by the radius are not emptied by it either
         still = still and (uset.size == 1 or float(uset.nominal.min()) > NORMAL)
     return Kind.SINGLETON if still else kind
-
-
-def _joined(first: Marginals, second: Marginals) -> Marginals:
-    """Return the sets of both, one after the other."""
-    both = {
-        name: np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in ("kind", "nominal", "lower", "upper", "radius", "exponent", "corners")
-    }
-    for name in ("outcome_ptr", "corner_ptr"):
-        lengths = [segment_lengths(getattr(sets, name)) for sets in (first, second)]
-        both[name] = starts(np.concatenate(lengths))
-    return Marginals(**both)
 
 
 def _check_layout(outcome_ptr: IntArray, outcomes: dict[str, FloatArray]) -> None:

@@ -8,9 +8,10 @@ such a game is one of `blocks`. In a *mixed* component it depends on the players
 - upper bounds count it as won: only what is lost almost surely is lost.
 
 If one player alone has a choice, or both pull the same way, no component is mixed: what they can
-win there is won almost surely. With two opponents the two bounds may stay apart: then policies are
-tried. A policy leaves one player, so its value is exact, and it is a proven bound of the game's
-value on the side of the guarantee.
+win there is won almost surely. With two opponents the two bounds may stay apart: then strategies
+of both are tried (`pairs`). A strategy leaves one player, so its value is proven from both sides,
+and it bounds the game's value on the side of its guarantee: the agent's policy on the one side,
+sets that nature keeps to on the other. Both are in the result, for the checker.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from functools import partial
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.restriction import Restriction
 from rfmdp.model.unroll import restrict
-from rfmdp.objective import MAX, MIN, Parity, Spec
+from rfmdp.objective import MAX, MIN, Direction, Parity, Spec
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits, Measure
@@ -35,12 +36,14 @@ from rfmdp.ragged import segment_any
 from rfmdp.sets.marginals import Kind as SetKind
 from rfmdp.sets.supports import DoubtfulSupport
 from rfmdp.temporal.blocks import BlockBounds, number_blocks, solve_blocks
+from rfmdp.temporal.pairs import better_policy, nature_answers
 from rfmdp.temporal.regions import Arena, Regions
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 SHARPEST = 1e-13  # precision asked of a block
 ATTEMPTS = 3  # each with bounds a hundred times as close
-ROUNDS = 10  # of better policies
+SHARP = 1e-11  # precision of the values of strategies
+ROUNDS = 40  # of better policies
 MIXED = 256  # components that are looked at one by one
 
 Solve = Callable[..., Solution]
@@ -74,6 +77,29 @@ class ParityGame:
         return replace(self, model=restrict(self.model, rows))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Bounds whose lower, and whose upper side is proven for a game, and what nature keeps to."""
+
+    below: BlockBounds
+    above: BlockBounds
+    restriction: Restriction | None = None
+
+    def side(self, player: Direction) -> BlockBounds:
+        """Return the bounds that a player guarantees: lower ones if it maximises."""
+        return self.below if player is MAX else self.above
+
+    def with_side(
+        self, player: Direction, bounds: BlockBounds, restriction: Restriction | None = None
+    ) -> Pair:
+        """Return the pair with other bounds that a player guarantees, if they are better."""
+        if player is MAX and (bounds.lower - self.below.lower).sum() > 0.0:
+            return replace(self, below=bounds, restriction=restriction)
+        if player is MIN and (self.above.upper - bounds.upper).sum() > 0.0:
+            return replace(self, above=bounds, restriction=restriction)
+        return self
+
+
 def solve_parity(
     model: FactoredMDP, spec: Spec, interest: BoolArray, method: str, limits: Limits, solve: Solve
 ) -> Solution:
@@ -84,27 +110,28 @@ def solve_parity(
     stats = Stats()
     with stats.phase("solve"):
         try:
-            below, above = _bounds(game)
+            pair = _bounds(game)
         except DoubtfulSupport:
             raise UnsupportedError(
                 "Floats cannot tell which outcomes nature can empty in this model, so nothing is "
                 "proven of a path formula that is neither co-safe nor safe; write the bounds of "
                 "its sets with fewer digits."
             ) from None
+        below, above = pair.below, pair.above
         if not game.closed(below.lower, above.upper) and not (below.stopped or above.stopped):
-            below, above = _try_policies(game, below, above)
-    return _to_solution(game, below, above, method, stats)
+            pair = _in_turn(game, below, above)
+    return _to_solution(game, pair, method, stats)
 
 
-def _bounds(game: ParityGame) -> tuple[BlockBounds, BlockBounds]:
-    """Return bounds whose lower, and whose upper side is proven for the game."""
+def _bounds(game: ParityGame) -> Pair:
+    """Return the bounds that regions and blocks prove."""
     graph, spec = Graph(game.model), game.spec
     everywhere = np.ones(game.model.states, dtype=np.bool_)
     won, lost = stays(graph, game.priority, everywhere)
     if (won | lost).all():
         first = game.model.row_ptr[:-1]
         below = _closer_and_closer(game, number_blocks(graph, won, everywhere), ~everywhere, first)
-        return below, below
+        return Pair(below, below)
     winning, losing = (
         Regions(graph, game.priority, spec.agent, spec.nature, side) for side in (MAX, MIN)
     )
@@ -114,8 +141,9 @@ def _bounds(game: ParityGame) -> tuple[BlockBounds, BlockBounds]:
     won, lost = stays(graph, game.priority, open_)
     below = _closer_and_closer(game, number_blocks(graph, won, open_), sure, choice)
     if (open_ & ~won & ~lost).any():
-        return below, _closer_and_closer(game, number_blocks(graph, ~lost, open_), sure, choice)
-    return below, below
+        above = _closer_and_closer(game, number_blocks(graph, ~lost, open_), sure, choice)
+        return Pair(below, above)
+    return Pair(below, below)
 
 
 def _refuse_curved(graph: Graph) -> None:
@@ -188,58 +216,37 @@ def _closer_and_closer(
     return bounds
 
 
-def _try_policies(
-    game: ParityGame, below: BlockBounds, above: BlockBounds
-) -> tuple[BlockBounds, BlockBounds]:
-    """Return bounds in which those of the guarantee are of the best of some policies.
-
-    Each policy is the best answer, in every state, to the values of the one before.
-    """
-    maximal = game.spec.agent is MAX
-    nature = Exact().prepare(game.model, game.spec.nature)
-    low, high = np.empty((2, game.model.rows))
-    rows = np.arange(game.model.rows)
-    tried = set[bytes]()
-    candidates = [below.choice, above.choice]
-    best = below if maximal else above
+def _in_turn(game: ParityGame, below: BlockBounds, above: BlockBounds) -> Pair:
+    """Return bounds by better and better policies, then by nature's answers to the best one."""
+    open_ = (below.block >= 0) & (below.block % 2 != above.block % 2)
+    limits = replace(game.limits, precision=SHARP, measure=Measure.ABSOLUTE)
+    sharp = replace(game, interest=np.ones_like(open_), limits=limits)
+    pair = Pair(below, above)
+    policy: IntArray | None = (below if game.spec.agent is MAX else above).choice
+    value = below.lower
     for _ in range(ROUNDS):
-        policy = next((c for c in candidates if c.tobytes() not in tried), None)
-        if policy is None:
+        if policy is None or game.closed(pair.below.lower, pair.above.upper):
             break
-        tried.add(policy.tobytes())
-        under = _bounds(game.under(policy))[0]
-        if under.stopped:
-            break
-        under.choice = policy
-        value = under.lower if maximal else under.upper
-        best_value = best.lower if maximal else best.upper
-        gain = (value - best_value)[game.interest].sum() * game.spec.agent.sign
-        if gain > 0.0:
-            best = under
-        if game.closed(
-            best.lower if maximal else below.lower, above.upper if maximal else best.upper
-        ):
-            break
-        nature.backup(value, rows, low, high)
-        candidates.append(_better_rows(game, policy, low if maximal else high))
-    return (best, above) if maximal else (below, best)
+        bounds = _bounds(sharp.under(policy)).side(game.spec.agent)
+        if bounds.stopped:
+            return pair
+        bounds.choice = policy
+        pair = pair.with_side(game.spec.agent, bounds)
+        value = bounds.lower if game.spec.agent is MAX else bounds.upper
+        policy = better_policy(game, policy, value, open_)
+    if game.closed(pair.below.lower, pair.above.upper):
+        return pair
+    restriction = nature_answers(game, value, open_)
+    if restriction is None:
+        return pair
+    narrow = replace(sharp, model=restriction.on(game.model))
+    bounds = _bounds(narrow).side(game.spec.nature)
+    return pair if bounds.stopped else pair.with_side(game.spec.nature, bounds, restriction)
 
 
-def _better_rows(game: ParityGame, policy: IntArray, worth: FloatArray) -> IntArray:
-    """Return a policy (S,) with rows that are worth more than those of a policy, by (R,)."""
-    sign = game.spec.agent.sign
-    ptr = game.model.row_ptr
-    best = np.maximum.reduceat(sign * worth, ptr[:-1])
-    hits = np.flatnonzero(sign * worth == np.repeat(best, ptr[1:] - ptr[:-1]))[::-1]
-    first = policy.copy()
-    first[game.model.row_states[hits]] = hits
-    return np.where(best > sign * worth[policy] + 1e-12, first, policy)
-
-
-def _to_solution(
-    game: ParityGame, below: BlockBounds, above: BlockBounds, method: str, stats: Stats
-) -> Solution:
+def _to_solution(game: ParityGame, pair: Pair, method: str, stats: Stats) -> Solution:
     """Return bounds as a solution, which says how it ended."""
+    below, above = pair.below, pair.above
     limits, lower, upper = game.limits, below.lower, above.upper
     both = below.below and above.above
     status = below.stopped or above.stopped or Status.GAP_OPEN
@@ -249,10 +256,10 @@ def _to_solution(
     value: FloatArray = 0.5 * (lower + upper)
     if not both:
         value = lower if below.below else upper
-    choice = (below if game.spec.agent is MAX else above).choice
+    choice = pair.side(game.spec.agent).choice
     return Solution(
         game.model, game.spec, method, status, lower if below.below else None,
         upper if above.above else None, value, Policy(choice[None]), precision, stats,
         (below.proof[0], above.proof[1]), limits.measure.name, game.interest,
-        block=np.stack([below.block, above.block]),
+        block=np.stack([below.block, above.block]), restriction=pair.restriction,
     )  # fmt: skip

@@ -58,6 +58,11 @@ class Regions:
         self.owner = graph.edges.row_state
         self.choice: IntArray = graph.model.row_ptr[:-1].copy()
 
+    def away_from(self, states: BoolArray, arena: Arena) -> Arena:
+        """Return the part of an arena in which the side avoids some states (S,) for sure."""
+        nothing = np.zeros_like(states)
+        return arena.without(*self._attract(arena, states, nothing, helping=False), self.owner)
+
     def almost_sure(self, arena: Arena | None = None) -> BoolArray:
         """Return where the side wins with probability one, (S,)."""
         if arena is None:

@@ -14,12 +14,14 @@ import numpy as np
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.average import long_run
 from rfmdp.verification.budget import follows, unfolded
+from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
 from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, GAIN, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
+from rfmdp.verification.restriction import restricted
 from rfmdp.verification.statement import PROBABILITIES
 from rfmdp.verification.verdict import Verdict
 from rfmdp.verification.winning import Winning
@@ -108,15 +110,29 @@ class SolutionChecker:
         assert claim.block is not None
         assert claim.path is not None  # a parity objective is that of a product
         need(len(claim.block) == 2, "block: must be one per side and state")
+        game = self.game
         for side, bound in claim.bounds.items():
             need(side in claim.witness, "witness: must be there for every bound")
             block = claim.block[int(side > 0)]
+            self.game = self._facing(side, game)
             rule = self.policy[-1] if claim.fixed or side == -claim.agent else None
             for number in np.unique(block[block >= 0]).tolist():
                 self._block(side, bound, block, number, rule)
             claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
             if claimed.any():
                 self._surely(side, claimed, rule)
+
+    def _facing(self, side: int, game: Game) -> Game:
+        """Return the game in which a side is proven: if nature helps, she may keep to some sets."""
+        fields = self.claim.fields.within("restriction.")
+        if self.claim.nature != -side or not fields.has("places"):
+            return game
+        try:
+            model = restricted(self.claim.written, fields)
+        except Undecided:
+            self.verdict.unproven.append("that nature can keep to the sets of the file")
+            return game
+        return Game(model, self.claim.agent, self.claim.nature, None)
 
     def _surely(self, side: int, claimed: BoolArray, rule: IntArray | None) -> None:
         """Prove that some states are won, by those whose win a side claims, almost surely."""

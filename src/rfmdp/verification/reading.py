@@ -110,6 +110,7 @@ class Claim:
     texts: dict[str, str]
     path: PathClaim | None  # of a path formula: `model` is that of its product
     block: IntArray | None  # (2, S) of a parity objective: parts that the proofs go through
+    fields: Fields  # of the file, for what only some proofs read
 
     @property
     def written(self) -> Model:
@@ -258,7 +259,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
         word["measure"] == "ABSOLUTE", interest, bounds, witness,
         fields.values("value", model.states), policy, word["subject"] == "policy",
         field(header, "method", str), _texts_of_sets(header, {} if path else states), path,
-        fields.integers("block", model.states, ndim=2) if kind == "Parity" else None,
+        fields.integers("block", model.states, ndim=2) if kind == "Parity" else None, fields,
     )  # fmt: skip
 
 

@@ -1,0 +1,287 @@
+"""Strategies of both players of a parity game, each improved until no better one is found.
+
+A strategy of one player leaves the other alone, and such a game is solved from both sides
+(`parity`). So every strategy proves a bound of the game, and an optimal pair closes it. What is
+found here are candidates: nothing rests on the tolerances below.
+
+*Agent.* Let v be the value of a policy against its worst nature. A row that is worth more than v
+is taken. If there is none, look at the states of one value, and at nature's answers that keep it:
+where the agent wins almost surely while nature keeps the value and does not leave these states,
+that way of playing is better, for nature has to give something away or lose [Chatterjee2006].
+
+*Nature.* With v the value of the game, her answers that keep v are moves of a game of supports: she
+wins if the play leaves its component or the states of its value, or fails the agent for ever. Her
+winning answers are vertices. The `Restriction` is a box around each, inside of its set, with the
+vertex's outcomes: nature may still choose numbers, but no successors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rfmdp.inner.exact import Exact
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.restriction import Restriction
+from rfmdp.objective import MAX
+from rfmdp.outer.graph.components import components
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.proofs.faces import Faces
+from rfmdp.ragged import segment, segment_any
+from rfmdp.sets.exact import excess
+from rfmdp.sets.families import Interval, Singleton
+from rfmdp.sets.marginals import Kind
+from rfmdp.temporal.regions import Arena, Regions
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.temporal.parity import ParityGame
+
+SAME = 1e-8  # values that differ by less are one
+LURE = 1e-5  # what nature is promised for leaving the states of one value
+CLASSES = 256  # of values that are looked at one by one
+MOST_ROWS = 20_000  # of a game of supports
+NOWHERE = np.empty(0, dtype=np.int64)
+
+
+def better_policy(
+    game: ParityGame, policy: IntArray, value: FloatArray, open_: BoolArray
+) -> IntArray | None:
+    """Return a policy (S,) that is better than one with a value (S,); None if none was found.
+
+    Parameters
+    ----------
+    open_ : (S,)
+        Where staying for ever is neither won nor lost whatever happens.
+    """
+    model, sign = game.model, game.spec.agent.sign
+    worth = _worth(game, value)
+    best = np.maximum.reduceat(sign * worth, model.row_ptr[:-1])
+    hits = np.flatnonzero(sign * worth == best[model.row_states])[::-1]
+    first = policy.copy()
+    first[model.row_states[hits]] = hits
+    switched = best > sign * worth[policy] + SAME
+    if switched.any():
+        return np.where(switched, first, policy)
+    return _winning_in_classes(game, policy, value, worth, open_)
+
+
+def _worth(game: ParityGame, value: FloatArray) -> FloatArray:
+    """Return what the rows (R,) are worth with nature's best answers."""
+    low, high = np.empty((2, game.model.rows))
+    nature = Exact().prepare(game.model, game.spec.nature)
+    nature.backup(value, np.arange(game.model.rows), low, high)
+    return 0.5 * (low + high)
+
+
+def _winning_in_classes(
+    game: ParityGame, policy: IntArray, value: FloatArray, worth: FloatArray, open_: BoolArray
+) -> IntArray | None:
+    """Return a policy that wins where nature keeps to states of one value."""
+    graph, spec, sign = Graph(game.model), game.spec, game.spec.agent.sign
+    owner = graph.edges.row_state
+    won = 1.0 if spec.agent is MAX else 0.0
+    level = _levels(value)
+    better = policy.copy()
+    for number in np.unique(level[open_ & (np.abs(value - won) > SAME)])[:CLASSES]:
+        inside = level == number
+        # rows that keep the value, and whose answers that leave give some of it away
+        lured = _worth(game, np.where(inside, value, value - sign * LURE))
+        rows = inside[owner] & (sign * (worth - value[owner]) >= -SAME)
+        rows &= sign * (lured - value[owner]) >= -SAME
+        rows &= graph.rows_can_stay(inside)
+        stuck = inside & ~segment_any(rows, game.model.row_ptr)
+        regions = Regions(graph, game.priority, spec.agent, spec.nature, spec.agent)
+        sure = regions.almost_sure(regions.away_from(stuck, Arena(inside, rows)))
+        better[sure] = regions.choice[sure]
+    return None if np.array_equal(better, policy) else better
+
+
+def _levels(value: FloatArray) -> IntArray:
+    """Return the numbers (S,) of values, those next to each other together."""
+    order = np.argsort(value, kind="stable")
+    level = np.empty(len(value), dtype=np.int64)
+    level[order] = np.concatenate([[0], np.cumsum(np.diff(value[order]) > SAME)])
+    return level
+
+
+def nature_answers(game: ParityGame, value: FloatArray, open_: BoolArray) -> Restriction | None:
+    """Return sets that nature keeps to, in rows of open states (S,), if the game's value is (S,).
+
+    None if she wins her game of supports nowhere, or has too many vertices.
+    """
+    model, graph = game.model, Graph(game.model)
+    owner = graph.edges.row_state
+    rows = np.flatnonzero(open_[owner])
+    if len(rows) > MOST_ROWS:
+        return None
+    faces = Faces(model, rows[graph.flexible[rows]])
+    if len(faces) < graph.flexible[rows].sum():
+        return None
+    supports = _SupportGame(game, graph, faces, value, open_)
+    regions = Regions(
+        Graph(supports.model), supports.priority,
+        game.spec.nature, game.spec.agent, game.spec.nature,
+    )  # fmt: skip
+    sure = regions.almost_sure()
+    return _restriction(model, faces, supports.vertices(regions.choice, sure))
+
+
+class _SupportGame:
+    """Nature's game of supports: she takes the rows, and the agent has a set over them.
+
+    States are the open states, their rows, and two ends: one that she wins, one that she loses.
+    """
+
+    def __init__(
+        self, game: ParityGame, graph: Graph, faces: Faces, value: FloatArray, open_: BoolArray
+    ) -> None:
+        model, owner = game.model, graph.edges.row_state
+        states, rows = np.flatnonzero(open_), np.flatnonzero(open_[owner])
+        self.first = len(states)
+        self.won = len(states) + len(rows)
+        place = np.full(model.states, self.won)
+        place[states] = np.arange(len(states))
+        component = components(graph, open_).component
+        label = _levels(value) * (int(component.max()) + 2) + component + 1
+        self.choices: list[list[int]] = []  # vertices of every row
+        moves: list[list[list[int]]] = []
+        for row, answers in zip(rows, self._answers(game, graph, faces, value, rows), strict=True):
+            here = label[owner[row]]
+            self.choices.append([vertex for vertex, _ in answers])
+            kept = [
+                np.unique(np.where(label[after] == here, place[after], self.won)).tolist()
+                or [self.won]
+                for _, after in answers
+            ]
+            moves.append(kept or [[self.won + 1]])
+        sizes = model.row_ptr[states + 1] - model.row_ptr[states]
+        self.model = _written(sizes.tolist(), moves)
+        lost = 0 if game.spec.nature is MAX else 1
+        self.priority = np.concatenate(
+            [game.priority[states], np.zeros(len(rows), dtype=np.int64), [lost, 1 - lost]]
+        )
+
+    def _answers(
+        self, game: ParityGame, graph: Graph, faces: Faces, value: FloatArray, rows: IntArray
+    ) -> Iterator[list[tuple[int, IntArray]]]:
+        """Yield for every row nature's answers that keep the value: a vertex, and successors.
+
+        A row in which supports do not change has one, vertex -1. A row by which the agent gives
+        something away has the best, which leads nowhere.
+        """
+        sign, owner = game.spec.agent.sign, graph.edges.row_state
+        worth, mean = _worth(game, value), faces.expectations(value)[0]
+        number = dict(zip(faces.rows.tolist(), range(len(faces)), strict=True))
+        pointers, successors = graph.edges.forward[2:]
+        for row in rows.tolist():
+            here = value[owner[row]]
+            if row not in number:
+                lost = sign * (worth[row] - here) < -SAME
+                yield [(-1, NOWHERE if lost else successors[segment(pointers, row)])]
+                continue
+            vertices = np.arange(*faces.vertex_ptr[number[row] : number[row] + 2])
+            loss = sign * (here - mean[vertices])
+            if loss.max() > SAME:
+                yield [(int(vertices[np.argmax(loss)]), NOWHERE)]
+                continue
+            places = [segment(faces.entry_ptr, vertex) for vertex in vertices[loss >= -SAME]]
+            taken = [faces.successor[at][faces.taken[at]] for at in places]
+            yield list(zip(vertices[loss >= -SAME].tolist(), taken, strict=True))
+
+    def vertices(self, choice: IntArray, sure: BoolArray) -> list[int]:
+        """Return the vertices of `faces` that a policy of this game takes where it wins, (S,)."""
+        states = self.first + np.arange(len(self.choices))
+        places = choice[states] - self.model.row_ptr[states]
+        lines = zip(self.choices, places, sure[states], strict=True)
+        taken = [line[k] for line, k, wins in lines if wins and line]
+        return [vertex for vertex in taken if vertex >= 0]
+
+
+def _written(sizes: list[int], moves: list[list[list[int]]]) -> FactoredMDP:
+    """Return the game in which somebody else chooses among lines of moves, so many per state.
+
+    The chances of a move are the same: supports are all that counts.
+    """
+    most = max([*sizes, *(len(move) for line in moves for move in line)])
+    points = [Singleton(np.full(n, 1.0 / n)) for n in range(1, most + 1)]
+    choices = [Interval(np.zeros(n), np.ones(n)) for n in range(1, most + 1)]
+    ends = np.cumsum([len(sizes), *sizes]).tolist()
+    states = [
+        [([most + n - 1], list(range(end - n, end)))]
+        for n, end in zip(sizes, ends[1:], strict=True)
+    ]
+    rows = [[([len(move) - 1], move) for move in line] for line in moves]
+    won = len(states) + len(rows)
+    return FactoredMDP.from_rows(
+        [*states, *rows, [([], [won])], [([], [won + 1])]], [*points, *choices]
+    )
+
+
+def _restriction(model: FactoredMDP, faces: Faces, vertices: list[int]) -> Restriction | None:
+    """Return boxes around the marginals of some vertices; None if rounding left one empty."""
+    places: list[int] = []
+    bounds: list[tuple[FloatArray, FloatArray]] = []
+    for vertex in vertices:
+        row = int(faces.rows[faces.owner[vertex]])
+        ids = model.row_marginals[segment(model.marginal_ptr, row)].tolist()
+        joint = faces.distribution(vertex).reshape([int(model.marginals.sizes[j]) for j in ids])
+        taken = faces.taken[segment(faces.entry_ptr, vertex)].reshape(joint.shape)
+        for axis, j in enumerate(ids):
+            others = tuple(k for k in range(len(ids)) if k != axis)
+            if model.marginals.kind[j] in (Kind.SINGLETON, Kind.LP):
+                continue
+            point = np.where(taken.any(axis=others), joint.sum(axis=others), 0.0)
+            box = _box(model, j, point)
+            if box is None:
+                return None
+            places.append(int(model.marginal_ptr[row]) + axis)
+            bounds.append(box)
+    if not places:
+        return None
+    lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
+    return Restriction(np.array(places, dtype=np.int64), lower, upper)
+
+
+def _box(
+    model: FactoredMDP, marginal: int, point: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return a box inside of a set, around a vertex, all of whose members have its outcomes."""
+    sets = model.marginals
+    outcomes = segment(sets.outcome_ptr, marginal)
+    kind = sets.kind[marginal]
+    if kind == Kind.POLYTOPE:
+        corners = sets.corners[segment(sets.corner_ptr, marginal)].reshape(-1, len(point))
+        same = ((corners > 0.0) == (point > 0.0)).all(axis=1)
+        far = np.where(same, np.abs(corners - point).max(axis=1), np.inf)
+        corner = corners[int(np.argmin(far))]
+        return corner, corner
+    lower, upper = np.zeros(len(point)), np.ones(len(point))
+    if kind == Kind.BOX:
+        lower, upper = sets.lower[outcomes].copy(), sets.upper[outcomes].copy()
+    elif sets.radius[marginal] < 2.0:
+        upper = _receiver_box(sets.nominal[outcomes], float(sets.radius[marginal]), point)
+    upper[point == 0.0] = 0.0
+    lower = np.minimum(np.maximum(lower, 0.5 * point), upper)
+    ends = np.array([0, len(point)])
+    room = excess(lower, ends)[0] < 0.0 <= excess(upper, ends)[0]
+    return (lower, upper) if room and (lower[point > 0.0] > 0.0).all() else None
+
+
+def _receiver_box(nominal: FloatArray, radius: float, point: FloatArray) -> FloatArray:
+    """Return upper bounds of an L1 ball's members in which only one outcome receives anything.
+
+    These are nominal_j for the others, and nominal_k + radius / 2 for the one that receives.
+    """
+    exact = [Fraction(x) for x in nominal.tolist()]
+    total = sum(exact)
+    exact[int(np.argmax(point - nominal))] += Fraction(radius) / 2
+    return np.array([min(_rounded_down(x / total), 1.0) for x in exact])
+
+
+def _rounded_down(number: Fraction) -> float:
+    nearest = float(number)
+    return nearest if nearest <= number else float(np.nextafter(nearest, 0.0))
