@@ -42,12 +42,10 @@ RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to
 
 # Of searches, in shares of the span. They decide how long to look, never what is true.
 EXACT = 1e-12  # a row is exact when its sides are this close
-EXACT_CURVED = 1e-9  # the same where sets have no list of vertices
 CLOSED = 1e-11  # a row that cheap bounds enclose so needs no relaxation; of the span of all values
 PROGRESS = 1e-15  # coordinate descent stops when a round gains less
 LP_UNUSED = 1e-14  # of its radius that the answer of an Lp ball may leave unused, and ten times
 # what the answer's sum may miss one by
-CUT_INSIDE = 1e-13  # a vertex that misses its set by less (absolute) is not cut off
 KNOWN = 1e-12  # free mass up to which McCormick takes a marginal as known, and charges for it
 
 
@@ -94,19 +92,6 @@ def branching_margin(terms: int, span: float) -> float:
     of the others up to (2 d + 12) u in sum, 8 u d at most.
     """
     return BRANCH * terms * span
-
-
-def cut_outwards(size: int, radius: float) -> float:
-    """Return what a half-space around a set is moved outwards by, of its largest entry.
-
-    Its limit is g.d + radius |g|_q, d a distribution of `size` = n outcomes; with largest |g| = 1
-    these parts are at most 1 and radius n. The sum of n products is off by n u, the norm, with
-    powers and a root good to a few u, by (n + 8) u of itself, by 4 u more for the exponent
-    q = c / (c - 1), which is rounded, and adding up costs two more roundings. Stored numbers that
-    miss the sum one by 2^-51 shift the set by 8 u. Bounds of single outcomes are rounded
-    outwards already.
-    """
-    return UNIT * (size + 12.0 + (size + 16.0) * radius * size)
 
 
 def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -153,8 +153,8 @@ def test_rows_without_uncertainty_and_without_marginals():
 @pytest.mark.parametrize(
     "family", [random_box, lambda rng, d: L1Ball(rng.dirichlet(np.ones(d)), 0.3)]
 )
-def test_unlisted_vertices_are_cut_instead(family, monkeypatch):
-    """Sets with too many vertices to list are enclosed by polytopes: the same value."""
+def test_unlisted_vertices_leave_an_honest_gap(family, monkeypatch):
+    """Rows of sets with too many vertices to list enclose the value, and are counted as open."""
     rng = np.random.default_rng(4)
     problems = [
         RowProblem((family(rng, 4), family(rng, 4)), np.arange(16), rng.random(16))
@@ -163,7 +163,6 @@ def test_unlisted_vertices_are_cut_instead(family, monkeypatch):
     low, high, _ = solve(Exact(), problems)
     monkeypatch.setattr(exact_module, "CORNER_LIMIT", 0)
     below, above, solver = solve(Exact(), problems)
-    assert solver.stats.open_rows == 0
-    assert np.all(above - below <= 2e-9)
+    assert solver.stats.open_rows == np.count_nonzero(above - below > 2e-12)
     assert np.all(below <= high)
     assert np.all(above >= low)

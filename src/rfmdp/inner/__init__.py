@@ -5,6 +5,5 @@ methods     the methods by name
 packing     sets and rows laid out for kernels
 exact, vertices, interval, mccormick, sequential, radius_sum, alternating
             a method each
-curved      sets without finitely many vertices, for `exact`
 combined    methods of two others
 """

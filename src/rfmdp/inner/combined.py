@@ -75,7 +75,7 @@ class Screened:
             raise UnsupportedError(
                 f"Screened: the inner solver must be a relaxation, {self.relaxation.name} is not."
             )
-        screen = Exact(node_limit=0, cut_limit=0).prepare(model, nature)
+        screen = Exact(node_limit=0).prepare(model, nature)
         stats = InnerStats()
 
         def screened(

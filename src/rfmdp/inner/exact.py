@@ -21,7 +21,7 @@ from rfmdp.kernels.layout import MARGINALS
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_any, segment_lengths
-from rfmdp.rounding import EXACT, EXACT_CURVED, backup_margin
+from rfmdp.rounding import EXACT
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -38,19 +38,15 @@ class Exact:
         A row is exact when its sides differ by at most this share of the span of its values.
     node_limit
         Nodes that one row's tree may visit; beyond it the row keeps the gap it has reached.
-    cut_limit
-        Half-spaces per row with several sets whose vertices cannot be listed (Lp balls, boxes of
-        very many outcomes); see `inner.curved`. Beyond it the row keeps the gap it has reached.
-    cut_tolerance
-        Such rows are exact when their sides differ by at most this share of the span.
+
+    A row with several sets whose vertices cannot be listed (Lp balls, boxes of very many outcomes)
+    keeps the gap between its certificate and its witness.
     """
 
     name: ClassVar[str] = "exact"  # as on the command line
 
     tolerance: float = EXACT
     node_limit: int = 1_000_000
-    cut_limit: int = 200
-    cut_tolerance: float = EXACT_CURVED
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedExact:
         """Bind to a model; every set that has a linear minimiser fits."""
@@ -81,10 +77,6 @@ class PreparedExact:
             weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
         )
         return PackedModel(model, self._nature, layout, corners_of(model, branched[known]))
-
-    @cached_property
-    def _unlisted(self) -> BoolArray:
-        return self._packed.lacks_vertices()
 
     @cached_property
     def _pairs(self) -> BoolArray:
@@ -135,37 +127,4 @@ class PreparedExact:
                 wanted = *limits, (own, answer), bounds, visited
                 self._packed.run(kernel, value, rows[mine], *wanted)
                 nodes[mine] = visited
-        for i in np.flatnonzero((nodes < 0) & self._unlisted[rows]):
-            self._cut(value, int(i), rows, answers, below, above, nodes)
         return nodes
-
-    def _cut(
-        self,
-        value: FloatArray,
-        i: int,
-        rows: IntArray,
-        answers: Answers,
-        below: FloatArray,
-        above: FloatArray,
-        nodes: IntArray,
-    ) -> None:
-        """Close the gap of row i of the wanted ones by outer polytopes."""
-        from rfmdp.inner.curved import refine
-
-        packed = self._packed
-        settings = self._settings
-        row = int(rows[i])
-        tensor, reference = packed.tensor(value, row)
-        span = float(np.ptp(tensor))
-        gap = settings.cut_tolerance * span
-        found = refine(packed, row, tensor, settings.cut_limit, gap)
-        size = packed.model.marginals.sizes[packed.row_axes(row)].sum()
-        margin = backup_margin(int(size), span, abs(reference) + span)
-        centre = packed.sign * reference
-        ends = centre + found.low - margin, centre + found.high + margin
-        low, high = ends if packed.sign > 0.0 else (-ends[1], -ends[0])
-        below[row], above[row] = max(below[row], low), min(above[row], high)
-        nodes[i] = found.cuts + 1 if found.high - found.low <= gap else -2 - found.cuts
-        where, answer = answers
-        if len(where):
-            answer[where[i] : where[i] + size] = found.points

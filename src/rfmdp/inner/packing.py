@@ -21,7 +21,6 @@ from rfmdp.ragged import (
     owners,
     renumbered,
     segment,
-    segment_any,
     segment_lengths,
     segment_sum,
     stable_order,
@@ -30,7 +29,7 @@ from rfmdp.ragged import (
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.vertices import VERTEX_LIMIT, vertices_bulk
 from rfmdp.threads import spread
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray, int]  # see kernels.layout
 Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.layout
@@ -134,29 +133,6 @@ class PackedModel:
         answers = where, np.empty(where[-1])
         solve(value, rows, answers, np.empty(self.model.rows), np.empty(self.model.rows))
         return answers
-
-    def row_axes(self, row: int) -> IntArray:
-        """Return the marginals of a row in the solver's order, (n,)."""
-        pointers = self.model.marginal_ptr
-        axes: IntArray = self.rows[layout.MARGINALS][segment(pointers, row)].astype(np.int64)
-        return axes
-
-    def tensor(self, value: FloatArray, row: int) -> tuple[FloatArray, float]:
-        """Return sign * (value - reference) of a row (K,), in solver order, and the reference."""
-        pointers = self.model.successor_ptr
-        stored = value[self.model.successors[segment(pointers, row)]]
-        *_, kind, gather_ptr, gather = self.rows
-        table = gather[segment(gather_ptr, kind[row])]
-        ordered = stored[table] if len(table) else stored
-        return self.sign * (ordered - stored[0]), float(stored[0])
-
-    def lacks_vertices(self) -> BoolArray:
-        """Return (R,): rows with a factor, not the last one, whose vertices are not listed."""
-        (head, _, _, _), pointers = self.sets, self.model.marginal_ptr
-        marginals = self.rows[layout.MARGINALS]
-        lacking = head[marginals, layout.CORNERS] == head[marginals, layout.CORNERS_END]
-        lacking[pointers[1:][segment_lengths(pointers) > 0] - 1] = False
-        return segment_any(lacking, pointers)
 
     @cached_property
     def _widths(self) -> IntArray:

@@ -16,8 +16,6 @@ hand, `size` its joint outcomes (the tensor is levels[0 : size]), `width` the ou
 marginals together. Twin: `sets.rational.product_minimum`.
 """
 
-import numpy as np
-
 from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.oracle import minimise, minimum
@@ -278,9 +276,3 @@ def exact_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes
             low -= branch_margin(terms, span)
         store(low, high, terms, row, asked, bounds)
         write_answer(work[slot.BEST], width, i, answers)
-
-
-@kernel
-def improve_product(sets, work, n, size, width, gap):
-    """Coordinate descent for one row whose tensor, axes and product (`point`) are in `work`."""
-    return improve(sets, work, n, size, width, np.inf, gap)

@@ -58,7 +58,7 @@ def halfspace_vertices(matrix: FloatArray, bound: FloatArray) -> FloatArray:
 
 def _cut_all(matrix: FloatArray, bound: FloatArray) -> CutSimplex | None:
     """Return the simplex cut by all rows; None if nothing is left."""
-    simplex = CutSimplex(np.zeros(matrix.shape[1]))
+    simplex = CutSimplex(matrix.shape[1])
     for row in range(len(matrix)):
         simplex.cut(matrix[row], float(bound[row]))
         if not len(simplex.points):
@@ -72,16 +72,13 @@ def _cut_all(matrix: FloatArray, bound: FloatArray) -> CutSimplex | None:
 
 
 class CutSimplex:
-    """{p >= lower : sum p = 1} and what half-spaces leave of it, by its vertices.
+    """The distributions of some outcomes and what half-spaces leave of them, by vertices.
 
     `points` (V, X) are the vertices, each number rounded once.
     """
 
-    def __init__(self, lower: FloatArray) -> None:
-        low = [Fraction(x) for x in lower.tolist()]
-        free = max(1 - sum(low), Fraction(0))
-        size = len(low)
-        self._exact = [[x + free * (i == k) for i, x in enumerate(low)] for k in range(size)]
+    def __init__(self, size: int) -> None:
+        self._exact = [[Fraction(int(i == k)) for i in range(size)] for k in range(size)]
         self._active: BoolArray = ~np.eye(size, dtype=np.bool_)
         self.points = _rounded(self._exact)
 

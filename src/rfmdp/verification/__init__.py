@@ -24,7 +24,7 @@ game.py      what rows are worth, and in which a bound gains: in floats, else in
 rows.py      rows in batches of one shape; which successors they can have
 products.py  the least mean over a product, from both sides: set by set, else by vertices
 means.py     the least mean over one set: from below by dual solutions, from above by members
-curved.py    the same of Lp balls
+lp_balls.py  the same of Lp balls
 margins.py   what rounding can do
 exact.py     sets and products in fractions, and which outcomes can be empty
 
@@ -35,8 +35,8 @@ decides. What floats cannot hold proves nothing in floats.
 
 A learning run is its solution, which is proven as above, and the way to it (`learning`): the error
 probabilities add up to no more than stated; the sets have all that counts do not rule out
-(`confidence`), outcomes that were never seen included (`supports`); rows pay no more than is proven
-(`rewards`); frozen policies won or earned enough (`rollouts`); and every assumption is stated.
+(`confidence`); rows pay no more than is proven (`rewards`); frozen policies won or earned enough;
+and every assumption is stated.
 
 What is not proven is not valid.
 """

@@ -7,8 +7,8 @@ added are bounds from above:
 singleton, polytope  the least of its corners
 box, L1              the layers of v, each with the least probability of what reaches it (Choquet)
 
-See `curved` for the duals of Lp balls. For these `Axis.point` gives a distribution with nearly the
-least mean, and how far at most (in L1) a member is from it: from above.
+See `lp_balls` for the duals of Lp balls. For these `Axis.point` gives a distribution with nearly
+the least mean, and how far at most (in L1) a member is from it: from above.
 """
 
 from __future__ import annotations
