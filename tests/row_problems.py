@@ -36,9 +36,9 @@ from rfmdp.sets.families import (
     Singleton,
     UncertaintySet,
 )
-from rfmdp.sets.questions import contains, minimise
 from rfmdp.threads import set_threads, threads
 from rfmdp.types import FloatArray, IntArray
+from set_twins import contains, minimise
 
 GRAIN = 20  # probabilities k / 20: ties, zeros, and sums that miss one by an ulp
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)

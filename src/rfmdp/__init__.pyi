@@ -135,10 +135,6 @@ from .learning.simulation import (
     Simulation as Simulation,
     simulate as simulate,
 )
-from .learning.support import (
-    DeclaredSupport as DeclaredSupport,
-    SparseSupport as SparseSupport,
-)
 from .model.arrays import (
     FactoredMDP as FactoredMDP,
     Rewards as Rewards,

@@ -35,9 +35,6 @@ SENTENCES: dict[str, str] = {  # word of an assumption -> what is assumed
     "prior": "{informed} of {marginals} marginals lie in the sets of the model",
     "declared-floor":
         "every declared outcome of a marginal has probability at least p_min = {p_min}",
-    "possible-floor":
-        "every possible outcome of a marginal has probability at least p_min = {p_min}",
-    "certain": "moves that the model declares as certain are certain",
     "rewards": "rewards of the model are as declared",
     "reward-range": "every reward lies in [{low}, {high}]",
     "constant-rewards": "the reward of an identifier is always the same",

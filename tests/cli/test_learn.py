@@ -106,7 +106,7 @@ def test_parts_and_assumptions_are_words(folder, capsys):
     """Every option reaches the loop, and what it assumes is printed."""
     words = [
         *("--explore", "optimistic:0.2", "--schedule", "geometric:1.5", "--confidence", "mixture"),
-        *("--granularity", "tied", "--support", "sparse:0.01", "-o", "run.rfmdp"),
+        *("--granularity", "tied", "--p-min", "0.01", "-o", "run.rfmdp"),
     ]
     few = ["--const", "N=3", "--trajectories", "300", "--length", "20"]
     assert run(["learn", "m.prism", *REACH, *few, *words]) == 0

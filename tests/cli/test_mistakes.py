@@ -225,8 +225,6 @@ MISTAKES = [  # words, what the one line must say
     (goal("--tie m"), ["--tie", "NAME=NAME", "'m'"]),
     (goal("--tie m=engine"), ["no module 'engine'", "it has: m"]),
     (goal("--tie nobody=0"), ["no marginal 'nobody'"]),
-    (goal("--support all"), ["--support must be one of", "'all'"]),
-    (goal("--support sparse:2"), ["--support sparse:2", "p_min must lie in [0, 1)"]),
     (goal("--rewards random:1"), ["--rewards must be one of", "'random:1'"]),
     (goal("--rewards fixed:0:1"), ["objective must be"]),
     (goal("--rewards random:1:0"), ["--rewards random:1:0", "low < high"]),

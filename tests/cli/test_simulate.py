@@ -60,7 +60,6 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
     run(["solve", *MODEL, *REACH, "--json"])
     best = json.loads(capsys.readouterr().out)["value"]
     assert 0.3 * best < learned.guarantee <= best
-    assert run(["learn", *MODEL, *REACH, *data, "--support", "sparse"]) == 0
 
 
 def test_a_nature_that_answers_every_step_anew_is_noticed(folder, capsys):

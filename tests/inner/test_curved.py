@@ -11,8 +11,8 @@ from rfmdp.inner.sequential import Sequential
 from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, LpBall
-from rfmdp.sets.questions import contains
 from row_problems import RowProblem, row_problems, smooth_balls
+from set_twins import contains
 
 from .test_exact import solve
 

@@ -14,7 +14,7 @@ from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.objective import MAX, MIN
 from rfmdp.rounding import CURVED_TERMS, TERM
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.sets.questions import minimise
+from set_twins import minimise
 
 from .rows import one_row_model, product_tensor, rows_model
 

@@ -15,7 +15,6 @@ from rfmdp.kernels import joint, layout, oracle, primitives, rows
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
-from rfmdp.sets.questions import contains, minimise
 from row_problems import (
     any_sets,
     distributions,
@@ -26,6 +25,7 @@ from row_problems import (
     row_problems,
     value_vectors,
 )
+from set_twins import contains, minimise
 
 
 def pack(sets):

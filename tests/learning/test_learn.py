@@ -28,10 +28,10 @@ from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import Rewards
 from rfmdp.objective import Cumulative, Discounted, Globally, Instantaneous, Next, Spec, Until
 from rfmdp.outer.settings import Limits
-from rfmdp.sets.questions import contains
 from rfmdp.solving import solve
 from rfmdp.threads import set_threads, threads
 from rfmdp.verification.solution import verify
+from set_twins import contains
 
 from .tiny import (
     COST,
@@ -365,7 +365,6 @@ def test_the_name_of_a_method_is_one():
         ("stop", {"trajectories": 2}, "stop must be .* found a dict"),
         ("confidence", "kl", r"confidence must be .* Mixture\(\).* found 'kl'"),
         ("confidence", Mixture, "confidence must be .* found a type"),
-        ("support", "sparse", r"support must be .* SparseSupport\(0\.05\), found 'sparse'"),
         ("rewards", "fixed:0:1", r"rewards must be .* MixtureReward\(.* found 'fixed:0:1'"),
         ("rewards", (0, 1), "rewards must be .* found a tuple"),
         ("exploration", "gap", r"exploration must be .* GapDirected\(\), found 'gap'"),

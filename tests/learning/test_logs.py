@@ -69,14 +69,6 @@ def test_a_log_gives_the_guarantee_of_its_counts():
     assert 0.0 < run.guarantee <= rf.evaluate(machines(), run.policy, DOWN).at_initial().upper
 
 
-@pytest.mark.parametrize("support", [rf.SparseSupport(), rf.SparseSupport(0.05)])
-def test_unknown_supports_read_the_log_in_order(support):
-    """The order of discoveries is read from the data again."""
-    log = rf.read_log(machines({}), log_table(200, 12), manifest=NONE)
-    run = rf.learn(log, DOWN, support=support)
-    assert 0.0 < run.guarantee < 1.0
-
-
 def test_what_to_collect_next_is_what_helps():
     """The gain of an identifier is what the guarantee gains if it is known; most first."""
     log = rf.read_log(machines({}), log_table(60, 12), manifest=NONE)

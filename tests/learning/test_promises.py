@@ -26,7 +26,6 @@ from rfmdp.learning.rewards import DeterministicReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.simulation import simulate
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import SparseSupport
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
@@ -114,11 +113,8 @@ def test_floors_of_products_are_products_of_floors():
     )  # fmt: skip
     for model, granularity in ((flat, Granularity.FLAT), (joint, Granularity.EFFECT)):
         truth = solve(model, REACH).at_initial().upper
-        for more in ({"p_min": 0.1}, {"support": SparseSupport(0.1)}):
-            run = learn(
-                model, REACH, granularity=granularity, length=1, stop=StopWhen(2000), **more
-            )
-            assert all(point.guarantee <= truth for point in run.history)
+        run = learn(model, REACH, granularity=granularity, length=1, stop=StopWhen(2000), p_min=0.1)
+        assert all(point.guarantee <= truth for point in run.history)
     assert identified(flat, Granularity.FLAT).floors(0.1) == pytest.approx([0.01])
     assert identified(flat, Granularity.FLAT).floors(0.1)[0] <= Fraction(0.1) ** 2
     assert identified(flat).floors(0.1).tolist() == [0.1, 0.1]
@@ -148,7 +144,6 @@ def saved(tmp_path_factory):
         ("beta", {"beta": 0.01}),
         ("confidence", {"confidence": Weissman()}),
         ("budget", {"budget": PerComponent()}),
-        ("support", {"support": SparseSupport(0.01)}),
         ("p_min", {"p_min": 0.01}),
         ("granularity", {"granularity": Granularity.FLAT}),
         ("length", {"length": 2}),

@@ -12,8 +12,8 @@ from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.sets.questions import contains
 from rfmdp.solving import evaluate
+from set_twins import contains
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
 

@@ -1,4 +1,4 @@
-"""Unknown supports and unknown rewards in the loop: sound, printed, resumable."""
+"""Unknown rewards in the loop: sound, printed, resumable."""
 
 import math
 from dataclasses import replace
@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.confidence import Weissman
-from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
+from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
+from rfmdp.learning.methods import ANYTIME, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.learning.support import SparseSupport
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,
@@ -22,17 +20,12 @@ from rfmdp.objective import (
     Instantaneous,
     Spec,
 )
-from rfmdp.sets.families import Singleton
-from rfmdp.sets.questions import contains
 from rfmdp.solving import solve
 
 from .tiny import (
-    COST,
     REACH,
     AtTrajectories,
-    bernoulli,
     distinct_factored,
-    identified,
 )
 
 POINTS = AtTrajectories((50, 100, 200, 400, 800, 1600, 3200))
@@ -53,16 +46,6 @@ def paying(seed: int) -> FactoredMDP:
     return replace(model, rewards={"gain": Rewards(np.zeros(model.states), row)})
 
 
-def listing(p: float) -> FactoredMDP:
-    """Return tries until success, each for one, that list a trap which never happens."""
-    return FactoredMDP.from_rows(
-        [[([0], [1, 0, 2], "try")], [([], [1], "stay")], [([], [2], "stay")]],
-        [Singleton([p, 1 - p, 0.0])],
-        labels={"goal": [False, True, False]},
-        rewards={"cost": Rewards(np.array([1.0, 0.0, 0.0]), np.zeros(3))},
-    )
-
-
 EARN = Spec(Cumulative(2, "gain"), MAX, MIN)
 PAY = Spec(Cumulative(2, "gain"), MIN, MAX)
 
@@ -74,63 +57,6 @@ def check_sound(run, model, spec):
         assert sign * point.guarantee <= sign * best + 1e-9
         assert sign * point.guarantee <= sign * point.performance + 1e-9
         assert sign * point.optimistic >= sign * best - 1e-9
-
-
-@pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 18))]
-)
-def test_unknown_support_is_sound(seed):
-    """With outcomes that have to be discovered, no guarantee exceeds the truth (beta 1e-4)."""
-    model = distinct_factored(seed % 10)
-    support = (SparseSupport(), SparseSupport(1e-3))[seed % 2]
-    exploration = (Optimistic(), GapDirected(), UniformRandom())[seed % 3]
-    run = quick(model, seed=seed, support=support, exploration=exploration)
-    check_sound(run, model, REACH)
-    assert run.ledger.spent_on_model() <= run.ledger.shares.model <= run.beta
-    truth = identified(model).model.marginals
-    for j, uset in enumerate(run.model.marginals):
-        assert contains(uset, truth.nominal[slice(*truth.outcome_ptr[j : j + 2])])
-
-
-def test_unknown_support_costs_something_and_vanishes():
-    """Unseen mass goes with the samples; a floor removes it at once when it is excluded."""
-    model = listing(0.6)
-    more = {"exploration": UniformRandom(), "stop": StopWhen(3200), "seed": 5}
-    domain = quick(model, support=SparseSupport(), **more)
-    floor = quick(model, support=SparseSupport(0.01), **more)
-    assert np.all(floor.column("fresh") >= domain.column("fresh") - 1e-9)
-    assert np.all(np.diff(domain.column("fresh")) >= -1e-9)
-    best = solve(model, REACH).value[0]
-    assert 0.6 * best < domain.guarantee < floor.guarantee == best
-
-
-def test_supports_print_what_they_assume():
-    """The declared outcomes are an assumption; a floor is another one."""
-    declared = "declared outcomes of a marginal are all"
-    assert declared in quick(bernoulli(0.5)).statement()
-    assert declared in quick(bernoulli(0.5), support=SparseSupport()).statement()
-    floor = quick(bernoulli(0.5), support=SparseSupport(0.05)).statement()
-    assert "p_min = 0.05" in floor
-    assert "declares as certain are certain" in floor
-
-
-def test_a_cost_is_finite_only_when_the_support_is_complete():
-    """An unseen outcome may never lead to the target; a floor excludes it after enough samples."""
-    more = {"length": 5, "stop": StopWhen(1600)}
-    assert quick(listing(0.5), COST, support=SparseSupport(), **more).guarantee == math.inf
-    run = quick(listing(0.5), COST, support=SparseSupport(0.05), **more)
-    assert run.history[0].guarantee == math.inf
-    assert 2.0 <= run.guarantee < 3.0
-
-
-def test_sets_that_cannot_wait_for_outcomes_are_refused():
-    """Sequences of discovered outcomes start at random times and need intervals."""
-    with pytest.raises(ModelError, match="anytime valid"):
-        quick(bernoulli(0.5), method=find_method("paper-flat"), support=SparseSupport())
-    with pytest.raises(ModelError, match="intervals per outcome"):
-        quick(bernoulli(0.5), confidence=Weissman(), support=SparseSupport())
-    with pytest.raises(UnsupportedError, match="SparseSupport"):
-        quick(bernoulli(0.5), p_min=0.1, support=SparseSupport())
 
 
 @pytest.mark.parametrize("spec", [EARN, PAY], ids=["earn", "pay"])
@@ -162,13 +88,6 @@ def test_rewards_that_were_seen_are_known():
     assert noisy.ledger.shares.reward == pytest.approx(noisy.beta / 2)
 
 
-def test_unknown_rewards_and_support_together():
-    """Both options at once are sound too."""
-    model = paying(6)
-    run = quick(model, EARN, rewards=MixtureReward(UNIT), support=SparseSupport())
-    check_sound(run, model, EARN)
-
-
 def test_wrong_requests_for_rewards_are_refused():
     """Objectives without rewards, ranges that do not hold, rollouts."""
     with pytest.raises(UnsupportedError, match="objective must be"):
@@ -180,9 +99,9 @@ def test_wrong_requests_for_rewards_are_refused():
 
 
 def test_resumed_runs_with_unknowns_equal_uninterrupted_ones(tmp_path):
-    """Times of discovery and drawn rewards are part of the saved state."""
+    """Drawn rewards are part of the saved state."""
     model, file = paying(7), tmp_path / "run.rfmdp"
-    more = {"rewards": MixtureReward(UNIT), "support": SparseSupport(), "seed": 11}
+    more = {"rewards": MixtureReward(UNIT), "seed": 11}
     whole = quick(model, EARN, stop=StopWhen(1600), **more)
     for stop in (100, 400, 1600):
         going_on = file if file.exists() else None
@@ -190,7 +109,7 @@ def test_resumed_runs_with_unknowns_equal_uninterrupted_ones(tmp_path):
     assert np.array_equal(part.counts, whole.counts)
     assert [p.guarantee for p in part.history] == [p.guarantee for p in whole.history]
     with pytest.raises(ModelError, match="rewards"):
-        quick(model, EARN, resume=file, support=SparseSupport(), seed=11)
+        quick(model, EARN, resume=file, seed=11)
 
 
 def test_without_an_evaluation_nothing_is_claimed():

@@ -5,8 +5,8 @@ import pytest
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, Spec
-from rfmdp.sets.questions import contains
 from rfmdp.solving import solve
+from set_twins import contains
 from true_values import true_value
 
 from .random_specs import specs, tiny_model

@@ -7,8 +7,8 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.sets import halfspaces
 from rfmdp.sets.families import Interval, L1Ball, Polytope
 from rfmdp.sets.halfspaces import halfspace_vertices
-from rfmdp.sets.questions import contains
 from rfmdp.sets.vertices import vertices
+from set_twins import contains
 
 from .strategies import boxes, exact_polytope_vertices
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.errors import ModelError
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.questions import bounds
 from rfmdp.sets.vertices import vertices
 
 from .strategies import balls, finite_sets

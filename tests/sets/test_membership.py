@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.sets.questions import contains
 from rfmdp.sets.vertices import vertices
+from set_twins import contains
 
 from .strategies import finite_sets
 

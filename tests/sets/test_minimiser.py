@@ -4,10 +4,10 @@ from hypothesis import given, strategies as st
 
 from examples import half
 from rfmdp.sets import rational
+from rfmdp.sets.bounds import p_norm
 from rfmdp.sets.families import LpBall
-from rfmdp.sets.lp_ball import p_norm
-from rfmdp.sets.questions import contains, minimise
 from rfmdp.sets.vertices import vertices
+from set_twins import contains, minimise
 
 from .strategies import GRAIN, finite_sets, grains
 

@@ -7,10 +7,10 @@ import pytest
 
 from rfmdp.rounding import TERM, UNIT
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.questions import minimise
 from rfmdp.sets.supports import supports
 from rfmdp.sets.vertices import vertices, vertices_bulk
 from scales import corners, faces, random_set
+from set_twins import minimise
 
 from .strategies import listed, listed_minimal
 

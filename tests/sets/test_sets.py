@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals, balls_around, boxes_around
-from rfmdp.sets.questions import bounds, contains, minimise
+from set_twins import contains, minimise
 
 NAN = math.nan
 

@@ -7,10 +7,11 @@ from scipy.optimize import linprog
 
 from examples import quarter
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.questions import bounds, contains, minimise
 from rfmdp.sets.vertices import vertices, vertices_bulk
+from set_twins import contains, minimise
 
 from .strategies import (
     GRAIN,

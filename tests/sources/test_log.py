@@ -49,7 +49,6 @@ def test_counts_are_those_of_the_transitions(granularity, monkeypatch):
     tally, evidence = log.tally(counted)
     assert (tally.counts == expected.counts).all()
     assert (tally.totals == expected.totals).all()
-    assert (tally.first == expected.first).all()
     assert (log.steps, log.trajectories) == (450, 50)
     ages = np.tile(np.arange(9), 50)
     again = Evidence(counted)

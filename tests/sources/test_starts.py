@@ -85,7 +85,7 @@ def test_the_first_observation_is_step_zero(goal, truth):
     """Labels, rewards, horizons and discounts begin with it; worst and mean are bounds."""
     source = rf.GymSource(Part(), part_structure(initial=lambda s: s.x < 2))
     run = rf.learn(
-        source, goal, support=rf.SparseSupport(0.5), stop=rf.StopWhen(trajectories=600), length=8,
+        source, goal, stop=rf.StopWhen(trajectories=3000), length=8,
         beta=0.01,
     )  # fmt: skip
     sign = 1.0 if run.agent is rf.MAX else -1.0
@@ -102,7 +102,7 @@ def test_the_first_observation_is_step_zero(goal, truth):
 def test_a_mean_that_starts_do_not_carry_is_noticed(goal, truth):
     """The checker proves the mean again from the counts of starts and their share of beta."""
     source = rf.GymSource(Part(), part_structure(initial=lambda s: s.x < 2))
-    run = rf.learn(source, goal, support=rf.SparseSupport(0.5), stop=rf.StopWhen(400), length=8)
+    run = rf.learn(source, goal, stop=rf.StopWhen(400), length=8)
     _, header, arrays = run_to_record(run)
     better = np.argmax if run.agent is rf.MAX else np.argmin
     changes = {
@@ -153,7 +153,7 @@ def test_no_label_holds_before_the_first_observation():
 def test_starts_are_saved_and_resumed(tmp_path):
     """A run that goes on ends like one that was never stopped, its mean included."""
     goal, file = 'Pmaxmin=? [ F<=4 "broken" ]', tmp_path / "run.rfmdp"
-    words = {"support": rf.SparseSupport(0.5), "length": 8, "seed": 4}
+    words = {"length": 8, "seed": 4}
     source = rf.GymSource(ModelEnv(coins()), hidden(coins()))
     goal = 'Pmaxmin=? [ F<=4 "both" ]'
     rf.learn(source, goal, stop=rf.StopWhen(316), output=file, **words)
@@ -192,7 +192,7 @@ def test_rewards_are_learned_with_random_starts(family):
     source = rf.GymSource(Part(), part_structure(initial={"x": [0, 1]}))
     run = rf.learn(
         source, 'R{"reward"}maxmin=? [ C<=4 ]', rewards=family(rf.RewardRange(0.0, 2.0)),
-        support=rf.SparseSupport(0.5), stop=rf.StopWhen(trajectories=500), length=8,
+        stop=rf.StopWhen(trajectories=500), length=8,
     )  # fmt: skip
     assert 1.0 < run.guarantee <= 4.0
     assert 1.0 < run.mean_guarantee <= 4.0

@@ -6,9 +6,9 @@ import pytest
 from rfmdp.formats.records import solution_to_record
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import LpBall
-from rfmdp.sets.questions import minimise
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verdict_of
+from set_twins import minimise
 from verification.test_linear import rows_of
 
 

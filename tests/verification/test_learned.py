@@ -1,4 +1,4 @@
-"""Runs with sparse supports, learned rewards and returns of rollouts.
+"""Runs with learned rewards and returns of rollouts.
 
 True ones are proven from what is in their file. A number that no longer carries what is claimed,
 or a claim that goes beyond the numbers, is noticed.
@@ -7,12 +7,10 @@ or a claim that goes beyond the numbers, is noticed.
 import numpy as np
 import pytest
 
-from learning.test_unknown import EARN, PAY, listing, paying
-from learning.tiny import COST, distinct_factored
+from learning.test_unknown import EARN, PAY, paying
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.support import SparseSupport
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -24,8 +22,7 @@ from rfmdp.objective import (
 from verification.test_runs import altered, drop, judge, record, rolled
 
 UNIT = RewardRange(0.0, 1.0)
-LOWER, UPPER = "solution/model.marginals.lower", "solution/model.marginals.upper"
-ROW, SUCCESSORS = "solution/model.row_reward.0", "solution/model.successors"
+ROW = "solution/model.row_reward.0"
 
 
 def assert_noticed(header, arrays, changes):
@@ -45,75 +42,26 @@ def setting(name, value):
     return lambda h, a: h["settings"].update({name: value})
 
 
-SUPPORTS = [SparseSupport(0.01), SparseSupport()]
-
-
-@pytest.mark.parametrize("support", SUPPORTS, ids=repr)
-def test_sets_of_unknown_supports(support):
-    """Bounds of outcomes seen and unseen follow from counts and first appearances."""
-    header, arrays = record(distinct_factored(3), support=support)
-    seen, first = arrays["looks"][-1] > 0, arrays["evidence/first"]
-    some, rest = int(np.argmax(seen & (first > 1))), np.flatnonzero(~seen)
-    changes = {
-        "lower": raised(LOWER, some, 1e-4),
-        "upper": raised(UPPER, some, -1e-4),
-        "later": raised("evidence/first", some, 20),
-        "never": lambda h, a: a["evidence/first"].__setitem__(some, 0),
-        "before all": lambda h, a: a["evidence/first"].__setitem__(some, -1),
-        "at once": lambda h, a: a["evidence/first"].__setitem__(first > 0, 1),
-        "no evidence": lambda h, a: a.pop("evidence/first"),
-        "delta": lambda h, a: a["ledger/delta"].__imul__(0.5),
-        "events": lambda h, a: a["ledger/events"].fill(0),
-        "fewer samples": lambda h, a: a["looks"].__ifloordiv__(2),
-        "draws": drop("draws"),
-        "base": setting("confidence", {"kind": "clopper-pearson"}),
-        "floor": setting("p_min", 0.01),
-        "declared": setting("support", {"kind": "declared"}),
-        "other": setting("support", {"kind": "sparse", "p_min": 0.3}),
-    }
-    if len(rest):
-        changes["unseen"] = raised(UPPER, rest[-1], -1e-4)
-    if support.p_min:
-        changes |= {"certain": drop("certain")}
-    assert_noticed(header, arrays, changes)
-
-
-def test_a_floor_rules_out_what_was_not_seen():
-    """A finite cost needs a complete support; a lower floor, or a shorter wait, leaves it open."""
-    longer = StopWhen(trajectories=1600)
-    header, arrays = record(listing(0.5), COST, support=SparseSupport(0.05), stop=longer, length=5)
-    assert arrays[UPPER][2] == 0.0
-    changes = {
-        "floors": lambda h, a: a["floors"].fill(0.001),
-        "larger": lambda h, a: a["floors"].fill(0.2),
-        "support": setting("support", {"kind": "sparse", "p_min": 0.001}),
-        "stated": drop("possible-floor"),
-        "wait": lambda h, a: a["looks"].__ifloordiv__(10),
-    }
-    assert_noticed(header, arrays, changes)
-
-
 REWARDS = [
-    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN), SparseSupport()),
-    (MixtureReward(RewardRange(-1.0, 2.5)), PAY, None),
-    (DeterministicReward(UNIT), EARN, SparseSupport()),
+    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN)),
+    (MixtureReward(RewardRange(-1.0, 2.5)), PAY),
+    (DeterministicReward(UNIT), EARN),
 ]
 MORE = [
-    (MixtureReward(UNIT), EARN, None),
-    (MixtureReward(RewardRange(-1.0, 2.5)), PAY, SparseSupport()),
-    (DeterministicReward(UNIT), PAY, None),
+    (MixtureReward(UNIT), EARN),
+    (MixtureReward(RewardRange(-1.0, 2.5)), PAY),
+    (DeterministicReward(UNIT), PAY),
 ]
 
 
 @pytest.mark.parametrize(
-    ("family", "spec", "support"),
+    ("family", "spec"),
     [*REWARDS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE)],
     ids=str,
 )
-def test_learned_rewards(family, spec, support):
+def test_learned_rewards(family, spec):
     """What rows pay follows from visits and sums, at the share of rewards."""
-    more = {} if support is None else {"support": support}
-    header, arrays = record(paying(2), spec, rewards=family, **more)
+    header, arrays = record(paying(2), spec, rewards=family)
     sign = 1.0 if spec.agent is MAX else -1.0
     visits = arrays["evidence/visits"]
     most = int(np.argmax(visits * (arrays[ROW][: len(visits)] != 0.0)))

@@ -12,7 +12,6 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.run import run_to_record
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.support import SparseSupport
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.source import Simulated
@@ -108,7 +107,6 @@ def test_altered_runs_fail(name, genuine):
     [
         ("confidence", {"kind": "oracle"}),
         ("confidence", {"kind": "__import__('os').system('true')"}),
-        ("support", {"kind": "chosen"}),
         ("rewards", {"kind": "guessed"}),
         ("source", {"kind": "hearsay"}),
     ],
@@ -153,7 +151,6 @@ def test_prior_knowledge_is_an_assumption_that_is_named():
     known = truth.with_marginals(Marginals.from_sets(boxes))
     header, arrays = record(Simulated(truth, known))
     assert judge(header, arrays).valid, str(judge(header, arrays))
-    assert judge(*record(Simulated(truth, known), support=SparseSupport())).valid
     assert not judge(*altered(header, arrays, drop("prior"))).valid
     wider = altered(header, arrays, lambda h, a: a["prior_lower"].fill(0.0))
     assert "sets from counts" in str(judge(*wider))

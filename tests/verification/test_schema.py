@@ -103,7 +103,7 @@ def test_forged_headers_are_judged(content):
         verdict = verdict_of("learning run", header | {place: content}, arrays)
         assert verdict.valid == (content == header[place])  # no rollouts and no alarms: as before
     settings, last = header["settings"], header["history"][-1]
-    for name in ("confidence", "support", "rewards", "p_min", "beta", "prior", "source", "length"):
+    for name in ("confidence", "rewards", "p_min", "beta", "prior", "source", "length"):
         forged = header | {"settings": settings | {name: content}}
         verdict = verdict_of("learning run", forged, arrays)
         assert not verdict.valid or name == "length" or settings[name] == content

@@ -27,10 +27,6 @@ PARTS = {  # of a learning method, by option and word: what is imported from `rf
         word: f"identifiers.Granularity.{word.upper()}"
         for word in ("tied", "effect", "local", "flat")
     },
-    "--support": {
-        "declared": "support.DeclaredSupport",
-        "sparse[:P]": "support.SparseSupport",
-    },
     "--rewards": {
         "known": "",
         "fixed:LOW:HIGH": "rewards.DeterministicReward",

@@ -150,7 +150,7 @@ def count_transitions(rows_N, next_N, model, tally):
     row does not have, or -1.
     """
     _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
-    counts, total, first, visits = tally
+    counts, total, visits = tally
     for i in range(rows_N.shape[0]):
         r = rows_N[i]
         start, size = successor_ptr[r], successor_ptr[r + 1] - successor_ptr[r]
@@ -165,8 +165,6 @@ def count_transitions(rows_N, next_N, model, tally):
             o = outcome_ptr[j] + k // size
             k %= size
             total[j] += 1
-            if counts[o] == 0:
-                first[o] = total[j]
             counts[o] += 1
         if visits.shape[0] > 0:
             visits[r] += 1

@@ -181,20 +181,15 @@ def run_trajectories(world, behaviour, wanted, reward, discount, z_L, counts, re
 
 @inline_kernel
 def _move_tallied(row, model, tables, row_marginals, limit, tally, z):
-    """Move as `_move` does, and tally; returns (successor, generator state, some limit reached).
-
-    first[o] becomes the number of the sample in which outcome o was first seen, from 1.
-    """
+    """Move as `_move` does, and tally; returns (successor, generator state, some limit reached)."""
     _, marginal_ptr, slots, successor_ptr, successors = model
-    counts, total, first, visits = tally
+    counts, total, visits = tally
     place, due = 0, False
     for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
         begin, d = slots[k, 0], slots[k, 1]
         o, z = _draw(begin, d, tables, z)
         j = row_marginals[k]
         total[j] += 1
-        if counts[begin + o] == 0:
-            first[begin + o] = total[j]
         counts[begin + o] += 1
         due |= total[j] >= limit[j]
         place = place * d + o
@@ -207,7 +202,7 @@ def _move_tallied(row, model, tables, row_marginals, limit, tally, z):
 def run_until_doubled(world, behaviour, wanted, row_marginals, limit, tally):
     """Run at most `count` trajectories; stop after the one in which total[j] reaches limit[j].
 
-    The tally is (counts (O,), total (M,), first (O,), visits (R,) or empty); all are added to.
+    The tally is (counts (O,), total (M,), visits (R,) or empty); all are added to.
     Returns (trajectories, steps).
     """
     model, tables, initial, stop = world

@@ -26,7 +26,6 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.record import Assumption
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
@@ -130,9 +129,7 @@ class Ledger:
 class Budget(Protocol):
     """Makes the ledger before the first sample."""
 
-    def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
-    ) -> Ledger:
+    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
         """Return the error probability of every event."""
 
 
@@ -140,9 +137,7 @@ class Budget(Protocol):
 class EqualEvents:
     """Every event gets the same error probability."""
 
-    def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
-    ) -> Ledger:
+    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
         """Return delta = model share / events."""
         events = confidence.events(ids.model.marginals.sizes)
         total = int(events.sum())
@@ -157,9 +152,7 @@ class PerProbability:
     An identifier of k outcomes owns k beta / U. A set that needs more than k events divides that.
     """
 
-    def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
-    ) -> Ledger:
+    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
         """Return delta = beta / U."""
         sizes = ids.model.marginals.sizes
         total = max(ids.probabilities, int(sizes.sum()), 1)
@@ -173,9 +166,7 @@ class PerComponent:
     An identifier owns beta / |Q|. A set that needs several events divides that.
     """
 
-    def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
-    ) -> Ledger:
+    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
         """Return delta = beta / |Q|."""
         sizes = ids.model.marginals.sizes
         total = max(ids.components, len(sizes), 1)

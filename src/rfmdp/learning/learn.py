@@ -38,7 +38,6 @@ from rfmdp.learning.rewards import RewardFamily
 from rfmdp.learning.run import KIND, Progress, Run
 from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen, Watch
 from rfmdp.learning.setup import Setup
-from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
@@ -72,7 +71,6 @@ def learn(
     local: LocalStates = MappingProxyType({}),
     ties: Sequence[Sequence[int | str]] = (),
     p_min: float | None = None,
-    support: Support | None = None,
     rewards: RewardFamily | None = None,
     limits: Limits | None = None,
     name: str = "",
@@ -103,8 +101,6 @@ def learn(
         See `identify`.
     p_min
         Assumption, printed with the result: every declared outcome is at least so probable.
-    support
-        What is assumed about outcomes that were never seen; by default the declared ones are all.
     rewards
         What is assumed about rewards, if they are to be learned too; by default rewards are those
         of the model.
@@ -143,9 +139,7 @@ def learn(
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    require_components(
-        **components, stop=stop, points=points, support=support, rewards=rewards, limits=limits
-    )
+    require_components(**components, stop=stop, points=points, rewards=rewards, limits=limits)
     chosen = replace(as_method(method), **{k: v for k, v in components.items() if v is not None})  # type: ignore[arg-type]
     samples = as_source(source)
     goal = _checked(spec, samples.structure.model)
@@ -156,7 +150,7 @@ def learn(
         points or LogSpaced(), whole_number("the length of a trajectory", length, 1),
         whole_number("the seed", seed, 0, "; it fixes all randomness: runs can be repeated"),
         limits or Limits(), probability("p_min", p_min or 0.0, zero=True),
-        support or DeclaredSupport(), rewards, name,
+        rewards, name,
     )  # fmt: skip
     if setup.records is not None and (resume or chosen.rollout > 0.0):
         raise UnsupportedError(
@@ -328,7 +322,6 @@ COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, a
     "inner": ("prepare", "Exact(), IntervalArithmetic()"),
     "stop": (StopWhen, "StopWhen(trajectories=200)"),
     "points": ("next", "LogSpaced(8)"),
-    "support": (Support, "DeclaredSupport(), SparseSupport(0.05)"),
     "rewards": (
         RewardFamily,
         "MixtureReward(RewardRange(0, 1)), DeterministicReward(RewardRange(0, 1))",

@@ -26,7 +26,6 @@ from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch
 from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policy_bound import initial_guarantee
@@ -41,14 +40,13 @@ class Learner:
         self.setup, self._ids, self._watch = setup, ids, watch
         self.learned = LearnedModel(setup, ids)
         self.counted = ids.model
-        self.confidence = setup.confidence
+        self.confidence = setup.method.confidence
         self.ledger: Ledger = setup.method.budget.ledger(setup.shares(), self.confidence, ids)
         learns = self.learned.payments is not None
         seen = Tally.empty(self.counted, visits=learns, starts=setup.random_start)
         self.sets = SetStore(
             self.confidence, self.counted.marginals.outcome_ptr, self.ledger.delta,
-            setup.floors(ids), first=seen.first, prior=ids.prior,
-            name=self.counted.marginal_name,
+            setup.floors(ids), prior=ids.prior, name=self.counted.marginal_name,
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, seen, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
@@ -177,10 +175,8 @@ class Learner:
 
     def _evidence(self) -> dict[str, AnyArray]:
         """Return what sets and rewards are derived from beside the counts, as it is now."""
-        unknown = isinstance(self.confidence, DiscoveredOutcomes)
-        first = {"first": self.sampling.seen.first.copy()} if unknown else {}
         payments = self.learned.payments
-        return {**first, **({} if payments is None else payments.evidence())}
+        return {} if payments is None else payments.evidence()
 
     def _without_data(self) -> Point:
         """Return the point before all others: what holds without any data."""

@@ -5,9 +5,7 @@ error probability of every event (`ledger`), which set was used with which param
 the solution of the learned model that the guarantee is taken from (`solution`), and what else that
 was derived from (`evidence`):
 
-first         (O,) sample of its identifier in which an outcome was first seen; 0: never
 visits, paid  (R,) how often rows were taken, and what they paid in all (if always the same: once)
-transitions   (K,) what transitions pay, in the order of the successors
 """
 
 from __future__ import annotations

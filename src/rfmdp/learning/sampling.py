@@ -12,7 +12,6 @@ from rfmdp.learning.planner import Planner
 from rfmdp.learning.schedule import NEVER, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import segment_sum
@@ -103,13 +102,7 @@ class Sampling:
             self._watch.tell("sampling", self.done)
 
     def count_rollouts(self, counts: IntArray) -> None:
-        """Count samples of rollouts (O,) for the model as well.
-
-        With an unknown support they are not counted: when their outcomes were first seen is not
-        known. All rollouts are left out then, whatever they showed, so nothing is selected.
-        """
-        if isinstance(self.setup.confidence, DiscoveredOutcomes):
-            return
+        """Count samples of rollouts (O,) for the model as well."""
         self.seen.counts[:] += counts
         added = segment_sum(counts.astype(np.float64), self._sets.ptr)
         self.seen.totals[:] += added.astype(np.int64)

@@ -2,7 +2,7 @@
 
 Settings are JSON: numbers, and objects with a kind. Two runs with the same settings are the same
 run: one may go on where the other stopped. What is too large (a structure, probabilities, sets of
-states) stands as a digest. The checker reads beta, confidence, support, p_min, rewards, prior,
+states) stands as a digest. The checker reads beta, confidence, p_min, rewards, prior,
 granularity, length and the kind of the source: see `docs/formats.md`.
 """
 
@@ -14,19 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import ModelError
 from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
-from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
 from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily
 from rfmdp.learning.schedule import LogSpaced, StopWhen
-from rfmdp.learning.support import (
-    DeclaredSupport,
-    DiscoveredOutcomes,
-    SparseSupport,
-    Support,
-)
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import SETS, Spec
 from rfmdp.outer.problem import where
@@ -41,7 +35,6 @@ from rfmdp.types import FloatArray
 START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
 SHORT = 16  # digits of a digest that are kept
 CONFIDENCE = {ClopperPearson: "clopper-pearson", Mixture: "mixture", Weissman: "weissman"}
-SUPPORT = {DeclaredSupport: "declared", SparseSupport: "sparse"}
 DIFFERS = {  # what differs if only the digest of a setting does
     "structure": "other states, actions, successors or labels",
     "probabilities": "others; constants perhaps",
@@ -67,7 +60,6 @@ class Setup:
     seed: int
     limits: Limits
     p_min: float  # least probability of declared outcomes; 0: none is assumed
-    support: Support
     rewards: RewardFamily | None  # None: those of the model
     name: str  # of the system, for people
 
@@ -81,20 +73,9 @@ class Setup:
         """The source if it draws; None if it hands over what was recorded."""
         return self.source if self.records is None else None  # type: ignore[return-value]
 
-    @property
-    def confidence(self) -> ConfidenceSet | DiscoveredOutcomes:
-        """The confidence sets that the guarantee is made from."""
-        base = self.method.confidence
-        if isinstance(self.support, DeclaredSupport):
-            return base
-        if self.p_min > 0.0:
-            raise UnsupportedError("p_min: with a sparse support, use SparseSupport(p_min).")
-        return DiscoveredOutcomes(base, self.support)  # type: ignore[arg-type]  # checked there
-
     def floors(self, ids: Identifiers) -> FloatArray:
         """Return the assumed least probability of the outcomes of every identifier, (M,)."""
-        least = getattr(self.support, "p_min", self.p_min)
-        floors = ids.floors(least)
+        floors = ids.floors(self.p_min)
         sizes = ids.model.marginals.sizes
         if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
             largest = int(np.argmax(floors * sizes))
@@ -133,7 +114,6 @@ def settings_of(
         "objective": _objective(structure, setup.spec),
         "method": method.name,
         "confidence": described(method.confidence, CONFIDENCE.get(type(method.confidence))),
-        "support": described(setup.support, SUPPORT.get(type(setup.support))),
         "prior": _prior(ids.prior),
         "p_min": float(setup.p_min),
         "rewards": dict(rewards),
@@ -157,7 +137,7 @@ def assumptions_of(setup: Setup, ids: Identifiers) -> tuple[str, ...]:
     """Return everything that a guarantee rests on, in sentences."""
     rewards, source = setup.rewards, setup.source
     always = (ASSUMPTION, *map(Assumption, ("shared", "product", "structure")))
-    sentences = [*setup.confidence.assumptions, *always]
+    sentences = [*setup.method.confidence.assumptions, *always]
     sentences += [Assumption("rewards")] if rewards is None else rewards.assumptions
     sentences += [*source.structure.assumptions, *source.assumptions]
     if setup.p_min > 0.0:

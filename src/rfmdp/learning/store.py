@@ -14,7 +14,6 @@ import numpy as np
 
 from rfmdp.errors import AssumptionAlarm, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
-from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.ragged import (
     entries,
     owners,
@@ -51,8 +50,6 @@ class SetStore:
         (M,) assumed least probability of every declared outcome; none assumes nothing.
     nested
         Whether to intersect; by default if the set is valid at any time.
-    first
-        For an unknown support: when every outcome was first seen; shared with `Tally`.
     prior
         What is known before any data: every set is intersected with its box. None: nothing.
     coarse
@@ -64,12 +61,11 @@ class SetStore:
 
     def __init__(
         self,
-        confidence: ConfidenceSet | DiscoveredOutcomes,
+        confidence: ConfidenceSet,
         outcome_ptr: IntArray,
         delta: FloatArray,
         floors: FloatArray | None = None,
         nested: bool | None = None,
-        first: IntArray | None = None,
         coarse: float = 0.0,
         prior: Marginals | None = None,
         name: Callable[[int], str] = str,
@@ -79,7 +75,6 @@ class SetStore:
         count = len(outcome_ptr) - 1
         size = int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
-        self._first = np.zeros(size, np.int64) if first is None else first
         self.nested = confidence.validity is Validity.ANYTIME if nested is None else nested
         self.counts = np.zeros(size, dtype=np.int64)
         self.totals = np.zeros(count, dtype=np.int64)
@@ -159,11 +154,7 @@ class SetStore:
     def _fresh(self, which: IntArray) -> Marginals:
         """Return the sets of some identifiers, made from their counts and nothing else."""
         pointers, at = self.part(which)
-        counts, delta = self.counts[at], self.delta[which]
-        if isinstance(self.confidence, DiscoveredOutcomes):
-            first, floors = self._first[at], self.floors[which]
-            return self.confidence.discovered(pointers, counts, first, delta, floors)
-        return self.confidence.sets(pointers, counts, delta)
+        return self.confidence.sets(pointers, self.counts[at], self.delta[which])
 
     def _moved(self, which: IntArray, fresh: Marginals) -> tuple[IntArray, Marginals]:
         """Return those identifiers whose bounds moved noticeably, with their sets."""
@@ -179,8 +170,6 @@ class SetStore:
         """Return bounds (O,) that hold before any data, None if there are none; `box` (M,) sets."""
         sizes = segment_lengths(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
-        if isinstance(self.confidence, DiscoveredOutcomes):
-            floors[:] = 0.0  # it looks after those of what was seen
         narrowed = {
             "p_min: a least probability": floors > 0.0,
             "Prior knowledge:": np.zeros_like(box) if prior is None else informed(prior),

@@ -2,12 +2,12 @@
 
 families    what every set is, exactly
 marginals   many sets packed into arrays for the kernels; sets around nominal distributions
-questions   what other layers ask of one set: bounds, membership, the least expectation
+bounds      attainable bounds of the entries of one set
 supports, vertices
-            what they ask of many
+            what other layers ask of many
 exact       sums of floats, decided exactly
 rational    sets and products in fractions
 boxes       boxes in bulk: what must hold of them, their members, their attainable bounds
-box_vertices, halfspaces, lp_ball
+box_vertices, halfspaces
             the geometry behind them
 """

@@ -104,58 +104,11 @@ def vertices(uset: object) -> Vertices:
     if isinstance(uset, LpBall) and uset.exponent == 1.0:
         return l1_vertices(uset.nominal.tolist(), uset.radius)
     if isinstance(uset, LpBall) and math.isinf(uset.exponent):
-        return box_vertices(*_cube(uset))
+        return box_vertices(*cube(uset))
     raise UnsupportedError(f"{uset!r} has no exact vertices.")
 
 
-def minimum(uset: object, values: Sequence[Fraction]) -> tuple[Fraction, Vector]:
-    """Return the least expectation over a set with finitely many vertices, and a member with it.
-
-    A box gives what is free to the lowest values first; an L1 ball moves half of its radius from
-    the highest values to the lowest one.
-    """
-    order = sorted(range(len(values)), key=values.__getitem__)
-    if isinstance(uset, Interval):
-        member = _filled(uset.lower.tolist(), uset.upper.tolist(), order)
-    elif isinstance(uset, LpBall) and math.isinf(uset.exponent):
-        member = _filled(*_cube(uset), order)
-    elif isinstance(uset, LpBall) and uset.exponent == 1.0:
-        member = _moved(uset.nominal.tolist(), uset.radius, order)
-    else:
-        member = min(vertices(uset), key=lambda corner: expectation(corner, values))
-    return expectation(member, values), member
-
-
-def _filled(lower: Sequence[float], upper: Sequence[float], order: Sequence[int]) -> Vector:
-    """Return the member of a box that fills up its entries in an order."""
-    low, high = fractions(lower), fractions(upper)
-    if sum(low) >= 1 or sum(high) <= 1:
-        return normalised(low if sum(low) >= 1 else high)
-    member = list(low)
-    free = 1 - sum(low, Fraction(0))
-    for k in order:
-        take = min(free, high[k] - low[k])
-        member[k] += take
-        free -= take
-    return tuple(member)
-
-
-def _moved(nominal: Sequence[float], radius: float, order: Sequence[int]) -> Vector:
-    """Return the member of an L1 ball that moves mass from the end of an order to its begin."""
-    member = list(fractions(nominal))
-    first = order[0]
-    if radius >= 2.0:
-        return tuple(Fraction(int(k == first)) for k in range(len(member)))
-    left = min(Fraction(radius) / 2, sum(member, Fraction(0)) - member[first])
-    member[first] += left
-    for k in reversed(order[1:]):
-        take = min(left, member[k])
-        member[k] -= take
-        left -= take
-    return normalised(member)
-
-
-def _cube(ball: LpBall) -> tuple[list[float], list[float]]:
+def cube(ball: LpBall) -> tuple[list[float], list[float]]:
     """Return the box that an L-infinity ball is."""
     low, high = ball.nominal - ball.radius, ball.nominal + ball.radius
     return np.maximum(low, 0.0).tolist(), np.minimum(high, 1.0).tolist()

@@ -27,10 +27,10 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.kernels.supports import BITS, enumerate_supports
 from rfmdp.ragged import entries, owners, segment, segment_any, segment_lengths, starts
 from rfmdp.rounding import UNIT
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.exact import digits, excess, needed
 from rfmdp.sets.families import LpBall
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.questions import bounds
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 SUPPORT_LIMIT = 1 << 17  # per marginal

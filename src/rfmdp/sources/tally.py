@@ -12,20 +12,15 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, find, owners, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
-NAMES = ("counts", "totals", "first", "visits", "starts")
+NAMES = ("counts", "totals", "visits", "starts")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Counts per outcome, identifier and row; the arrays are added to in place.
-
-    Outcome o was first seen in sample number first[o] of its identifier, counted from 1; 0: it was
-    never seen. With an unknown support its confidence sequence starts there.
-    """
+    """Counts per outcome, identifier and row; the arrays are added to in place."""
 
     counts: IntArray  # (O,)
     totals: IntArray  # (M,) samples of every identifier
-    first: IntArray  # (O,)
     visits: IntArray  # (R,) times a row was taken; empty if nobody asks
     starts: IntArray  # (I,) episodes that began in each initial state; empty if nobody asks
 
@@ -35,13 +30,13 @@ class Tally:
         outcomes = len(model.marginals.nominal)
         identifiers = len(model.marginals)
         begin = len(model.initial) if starts else 0
-        sizes = (outcomes, identifiers, outcomes, model.rows if visits else 0, begin)
+        sizes = (outcomes, identifiers, model.rows if visits else 0, begin)
         return Tally(*(np.zeros(size, dtype=np.int64) for size in sizes))
 
     @property
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
         """All but the starts, in the order of the kernels."""
-        return self.counts, self.totals, self.first, self.visits
+        return self.counts, self.totals, self.visits
 
     def state(self) -> dict[str, AnyArray]:
         """Return copies that `restore` reads."""

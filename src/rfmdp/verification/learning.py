@@ -4,7 +4,7 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
 
 - the ledger: the error probabilities of all events, as many as the confidence sets need, add up;
 - the sets: what the learned model keeps of an unknown distribution holds all that the counts of
-  some look do not rule out (`confidence`), outcomes that were never seen included (`supports`);
+  some look do not rule out (`confidence`);
 - what rows pay, if that is not simply declared (`rewards`);
 - the solution of the learned model, whose bounds are proven like those of any other;
 - starts: how often episodes began in each initial state, behind a mean over them;
@@ -29,9 +29,7 @@ from rfmdp.verification.confidence import (
     Bounds,
     Confidence,
     NotChecked,
-    Support,
     Trials,
-    discovered,
     kind_of,
     mixture,
     sets_hold,
@@ -41,7 +39,7 @@ from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.rewards import EPS, Payments
 
 SOURCES = ("simulation", "environment", "log")
-ALWAYS = ("draws", "ledger", "shared", "product", "structure")
+ALWAYS = ("draws", "support", "ledger", "shared", "product", "structure")
 
 Note = Callable[[bool, str], None]
 
@@ -92,22 +90,16 @@ class _Run:
         settings, sets = self.settings, self.sets
         confidence = Confidence(field(settings, "confidence", dict))
         floor = field(settings, "p_min", int, float)
-        support = Support(field(settings, "support", dict), floor, confidence)
+        need(0.0 <= floor < 1.0, "p_min: must lie in [0, 1)")
         payments = Payments(field(settings, "rewards", dict))
-        delta = self._check_ledger(confidence, support)
-        self._check_assumptions(confidence, support, payments)
+        delta = self._check_ledger(confidence)
+        self._check_assumptions(confidence, floor, payments)
         looks = self._looks(confidence)
         evidence = self.fields.within("evidence/")
         floors = self.fields.floats("floors", len(delta))  # less where marginals are multiplied
-        fits = (floors >= 0.0) & (floors <= support.floor)
+        fits = (floors >= 0.0) & (floors <= floor)
         need(fits.all(), "floors: must lie between 0 and p_min")
-        prior = self._prior(floors, support)
-        if support.declared:
-            fine = sets_hold(sets, looks, delta, confidence, prior)
-        else:
-            first = evidence.integers("first", len(sets.nominal))
-            fine = discovered(sets, looks, first, delta, floors, confidence, prior)
-        bad = np.flatnonzero(~fine)
+        bad = np.flatnonzero(~sets_hold(sets, looks, delta, confidence, self._prior(floors)))
         self.note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
         if payments.kind != "declared":
             steps = [field(point, "steps", int) for point in self.history]
@@ -115,7 +107,7 @@ class _Run:
             wrong = payments.fails(self.claim, evidence, looks, steps, share)
             self.note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
 
-    def _check_ledger(self, confidence: Confidence, support: Support) -> FloatArray:
+    def _check_ledger(self, confidence: Confidence) -> FloatArray:
         """Return the error probabilities (M,) of an event of every set.
 
         All events are counted and cost no more than their share, and shares no more than beta.
@@ -128,7 +120,7 @@ class _Run:
         granted = sum(map(Fraction, self.shares.tolist()))
         within = 0 < granted < 1 and float(granted) <= self.beta * (1.0 + 2.0**-50)
         self.note(within, "shares within beta")
-        needed = [support.events(confidence, size) for size in self.sets.sizes.tolist()]
+        needed = [confidence.events(size) for size in self.sets.sizes.tolist()]
         spends = delta > 0.0
         self.note(bool((events >= needed)[spends].all()), "every event is counted")
         costs = zip(events[spends].tolist(), delta[spends].tolist(), strict=True)
@@ -136,12 +128,11 @@ class _Run:
         self.note(spent <= Fraction(float(self.shares[0])), "events within the share of the model")
         return delta
 
-    def _check_assumptions(
-        self, confidence: Confidence, support: Support, payments: Payments
-    ) -> None:
+    def _check_assumptions(self, confidence: Confidence, floor: float, payments: Payments) -> None:
         """Check that every word that the chain rests on is there."""
-        words = [{"kind": kind} for kind in ALWAYS]
-        words += support.assumptions + payments.assumptions
+        words: list[dict[str, Any]] = [{"kind": kind} for kind in ALWAYS]
+        words += payments.assumptions
+        words += [{"kind": "declared-floor", "p_min": floor}] if floor > 0.0 else []
         words += [{"kind": "fixed-size"}] if confidence.single else []
         if field(self.settings, "granularity", str) == "tied":
             words.append({"kind": "tied"})
@@ -168,10 +159,8 @@ class _Run:
         need(not confidence.single or len(looks) <= 1, "looks: there must be one only")
         return looks
 
-    def _prior(self, floors: FloatArray, support: Support) -> Bounds:
+    def _prior(self, floors: FloatArray) -> Bounds:
         """Return the bounds (O,) that were assumed before any data; a prior must be named."""
-        if not support.declared:
-            floors = np.zeros(len(floors))  # they are of what is possible, not of what is listed
         least = np.repeat(floors, self.sets.sizes)
         most = np.ones(len(self.sets.nominal))
         need("prior" in self.settings, "prior: is missing")

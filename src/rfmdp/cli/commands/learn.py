@@ -80,7 +80,6 @@ def learn(
     tie: Annotated[
         tuple[str, ...], Option("NAME=NAME: marginals that are the same; repeatable.")
     ] = (),
-    support: Annotated[str | None, part_option("--support", "Possible outcomes")] = None,
     rewards: Annotated[str | None, part_option("--rewards", "Rewards")] = None,
     length: Annotated[
         int | None,
@@ -164,7 +163,6 @@ def learn(
         "exploration": words.part("--explore", explore),
         "schedule": words.part("--schedule", schedule),
         "granularity": words.part("--granularity", granularity),
-        "support": words.part("--support", support),
         "rewards": words.part("--rewards", rewards),
         "ties": [words.tie(text) for text in tie],
     }
