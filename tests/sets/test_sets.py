@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.sets.bounds import bounds
+from rfmdp.errors import ModelError
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals, balls_around, boxes_around
 from set_twins import contains, minimise
@@ -110,12 +109,9 @@ def test_bad_points_in_bulk(pointers, points, message):
 
 
 def test_foreign_sets_are_named():
-    """Something that is no set is named by its position; capabilities name its type."""
+    """Something that is no set is named by its position."""
     with pytest.raises(ModelError, match=r"Marginal 1: must be an uncertainty set, got \[0.5"):
         Marginals.from_sets([Singleton([1.0]), [0.5, 0.5]])
-    for call in (bounds, lambda s: contains(s, GOOD), lambda s: minimise(s, GOOD)):
-        with pytest.raises(UnsupportedError, match=r"list has no .*; ask its to_set"):
-            call([0.5, 0.5])
 
 
 def test_sets_do_not_follow_the_callers_array():
