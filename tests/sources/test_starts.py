@@ -85,8 +85,8 @@ def test_the_first_observation_is_step_zero(goal, truth):
     """Labels, rewards, horizons and discounts begin with it; worst and mean are bounds."""
     source = rf.GymSource(Part(), part_structure(initial=lambda s: s.x < 2))
     run = rf.learn(
-        source, goal, stop=rf.StopWhen(trajectories=3000), length=8,
-        beta=0.01,
+        source, goal, stop=rf.StopWhen(trajectories=1000), points=rf.LogSpaced(first=1000),
+        length=8, beta=0.01,
     )  # fmt: skip
     sign = 1.0 if run.agent is rf.MAX else -1.0
     worst, mean = min(sign * v for v in truth), sign * np.mean(truth)
