@@ -380,8 +380,9 @@ def evaluate(
     rules = len(problem.steps) + (problem.form is not Form.STEPS)
     if not problem.steps or rules != len(policy.rows):
         raise ModelError(
-            f"A policy of {len(policy.rows)} rules fits objectives with as many; "
-            f"{type(request.objective).__name__} here has {rules}."
+            f"The policy must have one rule per step of the objective: "
+            f"{type(request.objective).__name__} needs {rules}, the policy has {len(policy.rows)}; "
+            "take the policy of a property with the same number of steps."
         )
     method, limits = inner or Exact(), limits or Limits()
     task = prepare(problem, method, limits, where(model, states))

@@ -107,7 +107,9 @@ def solve(
     records = output is not None and output.endswith(".json")
     solution = export_policy or (output and not records)
     if scheduler is not None and solution:
-        raise ModelError("--scheduler is for values; a policy or solution file is made here.")
+        raise ModelError(
+            "--scheduler computes values only; leave it out to write a policy or solution file."
+        )
     if len(asked) > 1 and solution:
         raise ModelError(
             f"A policy or solution file must be that of one property, found {len(asked)}; "
