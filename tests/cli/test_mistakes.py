@@ -184,7 +184,6 @@ MISTAKES = [  # words, what the one line must say
     (["report", "m.props"], ["m.props: is not a file of rfmdp", "solve -o"]),
     (["policy", "r.rfmdp"], ["--output", "rfmdp policy --help"]),
     (["policy", "r.rfmdp", "-o", "p.xls"], ["p.xls", ".csv"]),
-    (["policy", "h.rfmdp", "-o", "p.strat"], ["changes with time", ".csv"]),
     (["explain", "i.rfmdp"], ["i.rfmdp: must hold a result of"]),
     (["explain", "r.rfmdp", "--state", "x=9"], ["x=9", "x in 0..3"]),
     (["explain", "r.rfmdp", "--state", "y=1"], ["(x)", "y"]),

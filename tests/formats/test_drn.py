@@ -10,7 +10,6 @@ from rfmdp.formats.drn import read_drn, write_drn
 from rfmdp.formats.storm import from_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
-from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.families import Interval
 
 from .models import assert_same, random_model, rows_of
@@ -74,8 +73,6 @@ def test_dtmc_without_actions_and_placeholders(tmp_path):
         "rew1": [2.0, 0.0, 0.0],
     }
     assert model.label("deadlock").tolist() == [False, False, True]
-    with pytest.raises(ModelError, match="1 states have no transition, the first is 2"):
-        read_drn(tmp_path / "m.drn", deadlock=Deadlock.ERROR)
 
 
 def test_comments_that_are_no_valuations(tmp_path):

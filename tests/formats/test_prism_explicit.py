@@ -11,7 +11,6 @@ from rfmdp.formats.prism_explicit import read_prism_explicit
 from rfmdp.formats.prism_explicit_write import write_prism_explicit
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
-from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.families import Interval, Singleton
 
 from .models import assert_same, random_model, rows_of
@@ -111,7 +110,7 @@ def test_dtmc_transitions_with_different_actions(tmp_path):
 
 
 def test_deadlocks(tmp_path):
-    """A state without transitions gets a self-loop and the label, or is an error."""
+    """A state without transitions gets a self-loop and the label."""
     stem = write(tmp_path, tra="3 1 2\n1 0 0 0.5 a\n1 0 2 0.5 a\n", lab='0="init"\n1: 0\n')
     stem = write(tmp_path, trew="3 1 2\n1 0 0 3\n1 0 2 3\n")
     with pytest.warns(PrismWarning, match=r"2 state\(s\) have no transition, the first is 0"):
@@ -119,8 +118,6 @@ def test_deadlocks(tmp_path):
     assert model.label("deadlock").tolist() == [True, False, True]
     assert rows_of(model)[0] == (0, "", {0: (1.0, 1.0)})
     assert model.rewards[""].row.tolist() == [0.0, 3.0, 0.0]
-    with pytest.raises(ModelError, match=r"2 states have no transition, the first is 0"):
-        read_prism_explicit(stem, deadlock=Deadlock.ERROR)
 
 
 def test_several_reward_structures(tmp_path):

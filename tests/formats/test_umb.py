@@ -19,7 +19,6 @@ from rfmdp.formats.umb import read_umb
 from rfmdp.formats.umb_write import write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
-from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.families import Singleton
 
 from .models import assert_same, random_model
@@ -176,8 +175,6 @@ def test_states_without_choice(file):
         model = read_umb(file)
     assert model.states == 7
     assert model.label("deadlock").tolist() == [False] * 6 + [True]
-    with pytest.raises(rf.ModelError, match="have no transition, the first is 6"):
-        read_umb(file, deadlock=Deadlock.ERROR)
 
 
 def test_branches_to_one_state_add_up(tmp_path):

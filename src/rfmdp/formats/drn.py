@@ -32,7 +32,6 @@ from rfmdp.formats.table import (
 from rfmdp.formats.text import Text, Words, as_words, objects
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -49,15 +48,13 @@ NO_LABEL = "__NOLABEL__"
 PLAIN = re.compile(r'[^\s"\[]+\Z')
 
 
-def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP) -> FactoredMDP:
+def read_drn(path: str | os.PathLike[str]) -> FactoredMDP:
     """Return the model in a DRN file; rows with equal distributions share a marginal.
 
     Parameters
     ----------
     path
         The file.
-    deadlock
-        What to do with states that have no transition.
 
     Raises
     ------
@@ -73,7 +70,7 @@ def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
     def fail(entry: int, message: str) -> NoReturn:
         body.words.fail(int(body.first[body.is_move][entry]), message)
 
-    return make_model(body.table(_read_valuations(text, head)), str(path), fail, deadlock)
+    return make_model(body.table(_read_valuations(text, head)), str(path), fail)
 
 
 @dataclass(slots=True)

@@ -28,7 +28,6 @@ from rfmdp.formats.table import (
 from rfmdp.formats.text import Text, Words
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import find, owners, segment_any, segment_lengths
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -37,9 +36,7 @@ REWARD_NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
 TRUTH = {"true": 1, "false": 0}
 
 
-def read_prism_explicit(
-    path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
-) -> FactoredMDP:
+def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
     """Return the model in PRISM's explicit files; all but the transitions may be missing.
 
     Parameters
@@ -47,8 +44,6 @@ def read_prism_explicit(
     path
         The `.tra` file, or the stem that all files share: `robot` for `robot.tra`, `robot.lab`, ...
         Several reward structures are `robot1.srew`, `robot2.srew`, ..., as PRISM writes them.
-    deadlock
-        What to do with states that have no transition.
 
     Raises
     ------
@@ -73,7 +68,7 @@ def read_prism_explicit(
         rewards=_read_rewards(stem, table),
         variables=_read_states(beside(stem, ".sta"), table.states),
     )
-    return make_model(table, str(words.text.path), fail, deadlock)
+    return make_model(table, str(words.text.path), fail)
 
 
 def stem_of(path: str | os.PathLike[str]) -> Path:

@@ -20,7 +20,6 @@ from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flatten import flat_model, flatten, flatten_note, shared, transition_bounds
-from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owner, owners, segment_lengths, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.boxes import are_bounds, box_centres
@@ -100,9 +99,7 @@ class ModelTable:
             yield from zip(row[block].tolist(), self.successors[block].tolist(), texts, strict=True)
 
 
-def make_model(
-    table: ModelTable, name: str, fail: Fail | None = None, deadlock: Deadlock = Deadlock.LOOP
-) -> FactoredMDP:
+def make_model(table: ModelTable, name: str, fail: Fail | None = None) -> FactoredMDP:
     """Return the model of a table; rows with equal distributions share a marginal.
 
     A state without a row gets a self-loop, which pays nothing, and the label "deadlock". Entries
@@ -116,8 +113,6 @@ def make_model(
         What the table comes from, for messages.
     fail
         Complains about an entry; by default with its state and action.
-    deadlock
-        What to do with states that have no row.
     """
 
     def complain(entry: int, message: str) -> NoReturn:
@@ -127,7 +122,7 @@ def make_model(
         raise ModelError(f"{name}: {where}: {message}")
 
     _check(table, fail or complain)
-    table = _with_loops(_merged(table), name, deadlock)
+    table = _with_loops(_merged(table), name)
     variables, valuations = table.variables
     centres = box_centres(table.successor_ptr, table.lower, table.upper)
     return flat_model(
@@ -192,17 +187,12 @@ def _merged(table: ModelTable) -> ModelTable:
     )
 
 
-def _with_loops(table: ModelTable, name: str, deadlock: Deadlock) -> ModelTable:
-    """Return the table with a self-loop for states without a row, unless that is an error."""
+def _with_loops(table: ModelTable, name: str) -> ModelTable:
+    """Return the table with a self-loop for states without a row."""
     stuck = segment_lengths(table.row_ptr) == 0
     alone = np.flatnonzero(stuck)
     if not len(alone):
         return table
-    if deadlock is Deadlock.ERROR:
-        raise ModelError(
-            f"{name}: {len(alone)} states have no transition, the first is {alone[0]}; give them "
-            "one, or read with deadlock=Deadlock.LOOP."
-        )
     warnings.warn(
         f"{name}: {len(alone)} state(s) have no transition, the first is {alone[0]}; each gets a "
         'self-loop and the label "deadlock".',

@@ -25,7 +25,6 @@ from rfmdp.errors import FileError, ResourceError, RfmdpError, UnsupportedError
 from rfmdp.formats.table import ModelTable, Variables, make_model
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owner, owners, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -35,15 +34,13 @@ PLAIN = {"double": "<f8", "int": "<i8", "uint": "<u8"}  # numbers of the default
 WIDEST = 63  # bits of an integer variable
 
 
-def read_umb(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP) -> FactoredMDP:
+def read_umb(path: str | os.PathLike[str]) -> FactoredMDP:
     """Return the model in a UMB file; rows with equal distributions share a marginal.
 
     Parameters
     ----------
     path
         The file: plain, or compressed by gzip or xz.
-    deadlock
-        What to do with states that have no choice.
 
     Raises
     ------
@@ -61,7 +58,7 @@ def read_umb(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
         index = library.umb.index.UmbIndex.from_json(files.read_json("index.json"))
         index.validate()
         _require_mdp(place, index.transition_system)
-        return _model(Archive(place, files, index), deadlock)
+        return _model(Archive(place, files, index))
     except (RfmdpError, ResourceError):
         raise
     except Exception as error:  # umbi raises what its parts raise, assertions included
@@ -183,7 +180,7 @@ def _require_mdp(path: Path, system: Any) -> None:
         )
 
 
-def _model(archive: Archive, deadlock: Deadlock) -> FactoredMDP:
+def _model(archive: Archive) -> FactoredMDP:
     """Return the model in an archive."""
     states, choices, branches = map(archive.count, ENTITIES)
     size = 64.0 * states + 48.0 * choices + 32.0 * branches
@@ -208,9 +205,7 @@ def _model(archive: Archive, deadlock: Deadlock) -> FactoredMDP:
         _rewards(archive),
         _valuations(archive),
     )
-    return make_model(
-        table, str(archive.path), lambda i, text: archive.fail(owner(ptr, i), text), deadlock
-    )
+    return make_model(table, str(archive.path), lambda i, text: archive.fail(owner(ptr, i), text))
 
 
 def _probabilities(archive: Archive, choices: int, branches: int) -> tuple[FloatArray, FloatArray]:

@@ -19,12 +19,11 @@ from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch
-from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
+from rfmdp.learning.setup import LearnedModel, Setup, assumptions_of, require_same, settings_of
 from rfmdp.learning.store import SetStore
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution

@@ -27,8 +27,7 @@ from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.record import Assumption
-from rfmdp.sources.measure import measure
-from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
+from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories, measure
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 FIRST = 200  # trajectories before the first epoch

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from rfmdp.learning.explore import ExplorationState, planning_sets
-from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.schedule import NEVER, Watch
-from rfmdp.learning.setup import Setup
+from rfmdp.learning.setup import LearnedModel, Setup
 from rfmdp.learning.store import SetStore
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards

@@ -9,7 +9,7 @@ granularity, length and the kind of the source: see `docs/formats.md`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
-from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily
+from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily, UnknownRewards
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import SETS, Spec
-from rfmdp.outer.problem import where
+from rfmdp.objective import MAX, SETS, Spec
+from rfmdp.outer.problem import pose, where
 from rfmdp.outer.settings import Limits
 from rfmdp.record import Assumption, described
 from rfmdp.sets.marginals import Marginals
@@ -101,6 +101,46 @@ class Setup:
     def random_start(self) -> bool:
         """Whether the distribution of starts is learned."""
         return self.episodes is not None and self.episodes.random_start
+
+
+class LearnedModel:
+    """The learned model twice: with everything unknown against the agent, and for the agent.
+
+    Both have the same sets, of the identifiers of `model`. They differ in what rows pay if that is
+    learned, too: `payments`; None: rows pay what the model says.
+    """
+
+    def __init__(self, setup: Setup, ids: Identifiers) -> None:
+        self.model, self.spec = ids.model, setup.spec
+        self.payments: UnknownRewards | None = None
+        if setup.rewards is not None:
+            self.payments = UnknownRewards(setup.rewards, self.model, self.spec, setup.shares())
+
+    @property
+    def least(self) -> float:
+        """What a row pays at least."""
+        if self.payments is not None:
+            return self.payments.family.range.low
+        problem = pose(self.model, self.spec)
+        return float(np.min([*problem.reward, *problem.start], initial=0.0))
+
+    def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
+        """Return the learned model with all that is not known against the agent."""
+        return self._with(sets, low=self.spec.agent is MAX), self.spec
+
+    def optimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
+        """Return the learned model with all that is not known, nature included, for the agent."""
+        spec = replace(self.spec, nature=self.spec.agent)
+        return self._with(sets, low=self.spec.agent is not MAX), spec
+
+    def paid(self, low: bool) -> FloatArray | None:
+        """Return what rows pay at least, or at most, (R,); None if they pay what the model says."""
+        return None if self.payments is None else self.payments.bounds(low)
+
+    def _with(self, sets: Marginals, low: bool) -> FactoredMDP:
+        """Return the model with learned sets, and with the least or largest rewards."""
+        model = self.model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
+        return model if self.payments is None else self.payments.apply(model, low)
 
 
 def settings_of(

@@ -24,15 +24,18 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
-from rfmdp.sources.measure import Measured, measure, unrolled_spec, with_state_arrays
 from rfmdp.sources.simulator import (
     Behaviour,
     DrawnTrajectories,
+    Measured,
     Simulator,
     Trajectories,
     Transitions,
     behaviour_of,
+    measure,
     record,
+    unrolled_spec,
+    with_state_arrays,
 )
 from rfmdp.types import FloatArray, IntArray
 

@@ -1,12 +1,10 @@
-"""Policies as files for people and other tools: CSV, and PRISM's strategies."""
+"""Policies as files for people and other tools: CSV."""
 
 from __future__ import annotations
 
 import csv
-import io
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,17 +25,14 @@ NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variable
 
 
 def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None:
-    """Write the policy of a solution, or of a learning run; the ending of the file says how.
+    """Write the policy of a solution, or of a learning run, to a `.csv` file.
 
-    `.csv` has a line per decision with the variables, the action and the bounds of the value;
-    `.strat` is PRISM's format, `(1,0):up` per state.
+    It has a line per decision with the variables, the action and the bounds of the value.
 
     Raises
     ------
     FileError
         If the ending is another one, or the file cannot be written.
-    UnsupportedError
-        If a time-dependent policy is written as `.strat`.
     """
     solved = solution.solution if isinstance(solution, Run) else solution
     if not isinstance(solved, Solution):
@@ -46,30 +41,30 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
             f"{type(solution).__name__}."
         )
     place = Path(path)
-    writers = {".csv": _csv, ".strat": _strategy}
-    if place.suffix not in writers:
-        raise FileError(f"{place}: a policy is written as {', '.join(writers)}; name such a file.")
+    if place.suffix != ".csv":
+        raise FileError(f"{place}: a policy is written as .csv; name such a file.")
+    table = decision_table(solved)
     with replacing(place) as part, part.open("x", encoding="utf-8", newline="") as file:
-        for text in writers[place.suffix](solved):
-            file.write(text)
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(table)
+        lines.writerows(zip(*table.values(), strict=True))
 
 
 def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
-    """Return the policy in a `.csv` or `.strat` file, for a model with its variables.
+    """Return the policy in a `.csv` file, for a model with its variables.
 
     Raises
     ------
     FileError
-        If the file is missing, or is none of these.
+        If the file is missing, or is no policy.
     ModelError
         If the policy does not fit the model.
     """
     place = Path(path)
-    readers = {".csv": _read_csv, ".strat": _read_strategy}
-    if place.suffix not in readers:
-        raise FileError(f"{place}: a policy is read from {', '.join(readers)}, or a saved result.")
+    if place.suffix != ".csv":
+        raise FileError(f"{place}: a policy is read from .csv, or a saved result.")
     try:
-        table = readers[place.suffix](place, model)
+        table = _read_csv(place)
     except OSError as error:
         raise FileError(f"{place}: cannot be read ({error.strerror}).") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -82,30 +77,7 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
         raise ModelError(f"{place}: {error}") from None
 
 
-def _csv(solution: Solution) -> Iterator[str]:
-    table = decision_table(solution)
-    yield _line(table)
-    for line in zip(*table.values(), strict=True):
-        yield _line(line)
-
-
-def _line(cells: Any) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()
-
-
-def _strategy(solution: Solution) -> Iterator[str]:
-    if not solution.policy.stationary:
-        raise FileError("The policy changes with time, which .strat cannot say; use .csv.")
-    model = solution.explicit_model
-    columns = list(model.state_columns().values())
-    for state, row in enumerate(solution.policy.rows[0]):
-        values = ",".join(str(column[state]).lower() for column in columns)
-        yield f"({values}):{model.choice_name(int(row))}\n"
-
-
-def _read_csv(path: Path, model: FactoredMDP) -> Table:
+def _read_csv(path: Path) -> Table:
     with path.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file, strict=True))
     if not lines:
@@ -113,31 +85,6 @@ def _read_csv(path: Path, model: FactoredMDP) -> Table:
     if any(None in line or None in line.values() for line in lines):
         raise FileError(f"{path}: lines must have as many cells as the heading.")
     return {str(name): [line[name] for line in lines] for name in lines[0]}
-
-
-def _read_strategy(path: Path, model: FactoredMDP) -> Table:
-    """Return the table of a strategy that PRISM or we wrote: `(1,0):up` or `17:up` per line."""
-    names = list(model.state_columns())
-    table: Table = {name: [] for name in (*names, ACTION)}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        match = re.fullmatch(r"(?:\(([^)]*)\)|(\d+))[:=](.*)", line.strip())
-        if not match:
-            raise FileError(f"{path}:{number}: must be like (1,0):up, found {line.strip()[:40]!r}.")
-        values = (match[1] or "").split(",") if match[2] is None else _values(model, int(match[2]))
-        if len(values) != len(names):
-            raise FileError(f"{path}:{number}: needs {len(names)} values, found {len(values)}.")
-        for name, value in zip(names, values, strict=True):
-            table[name].append(value)
-        table[ACTION].append(match[3].strip())
-    return table
-
-
-def _values(model: FactoredMDP, state: int) -> list[str]:
-    if state >= model.states:
-        raise ModelError(f"The model has {model.states:,} states, the strategy names {state}.")
-    return [str(column[state]) for column in model.state_columns().values()]
 
 
 def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:

@@ -16,7 +16,7 @@ from rfmdp.outer.problem import pose
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import starts
 from rfmdp.solving import evaluate
-from rfmdp.sources.measure import unrolled_spec
+from rfmdp.sources.simulator import unrolled_spec
 
 
 class NatureChoice(Enum):

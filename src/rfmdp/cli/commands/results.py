@@ -77,8 +77,7 @@ def policy(
     output: Annotated[
         str,
         Option(
-            "File to write: .csv, .strat (PRISM's); the model that the policy leaves as .umb, "
-            ".tra, .drn or .rfmdp.",
+            "File to write: .csv; the model that the policy leaves as .umb, .tra, .drn or .rfmdp.",
             "-o --output",
         ),
     ],
