@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from oracles.storm import storm_value
 from outer.games import random_model
+from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.files import load, save
@@ -28,7 +29,7 @@ from rfmdp.verification.reading import read_model
 from rfmdp.verification.solution import verdict_of, verify
 from rfmdp.verification.winning import Winning
 
-from .brute import lingering, pairs_of
+from .lingering import lingering
 from .test_solve import DIRECTIONS
 from .words import holds, trees, verdict, words
 
@@ -68,7 +69,7 @@ def games(seed):
 def compare_with_pairs(seed, players):
     """Compare regions and bounds with all pairs of strategies; all games are certified."""
     model, priority = games(seed)
-    pairs = pairs_of(model, priority, *players)
+    pairs = pairs_of(ParityPairs, model, priority, *players)
     if pairs is None:
         return
     for side in (MAX, MIN):
@@ -221,7 +222,7 @@ def test_results_of_automata_are_proven_again(formula, players, tmp_path):
 def test_the_checker_proves_what_holds_almost_surely(seed, players):
     """The checker's own regions are those of all pairs of strategies."""
     model, priority = games(seed)
-    pairs = pairs_of(model, priority, *players)
+    pairs = pairs_of(ParityPairs, model, priority, *players)
     assume(pairs is not None)
     _, header, arrays = to_record(model)
     pulls = [1 if pull is MAX else -1 for pull in players]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from outer.games import random_model
+from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import UnsupportedError
 from rfmdp.language.load import parse_prism
@@ -15,7 +16,6 @@ from rfmdp.state_sets import PathFormula
 from rfmdp.temporal.formula import Kind, Progression
 from rfmdp.temporal.product import make_product
 
-from .brute import pairs_of
 from .words import ATOMS, trees
 
 DIRECTIONS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
@@ -49,7 +49,8 @@ def test_values_are_those_of_all_pairs_of_strategies(seed, tree, players):
     solution = solve(model, spec)
     product = solution.product
     assume(product.model.states <= 6)
-    pairs = pairs_of(product.model, product.table.priority[product.memory], *players)
+    priority = product.table.priority[product.memory]
+    pairs = pairs_of(ParityPairs, product.model, priority, *players)
     assume(pairs is not None)
     assert pairs.within(solution.lower, solution.upper)
     assert solution.status is Status.CERTIFIED

@@ -44,6 +44,7 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 HORIZONS = (1e2, 1e4, 1e6)  # mean numbers of steps of the discounted games, and twice those
 SAME = 0.05  # of the width that is wanted: gains that differ by less are one
 CLIMB = 1e-3  # of that width: what a step climbs at least
+TIE = 1e-12  # of the values of a row: means this near to u are looked at by vertices
 ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of the chain that says how long climbs take
 
 
@@ -144,12 +145,13 @@ class Gains:
         for _ in range(ROUNDS):
             task.clock.tick("certify", width)
             keep, climb = self._needs(u, CLIMB * width)
-            need = self._best(np.minimum(side * keep, side * climb) * side)
+            each = np.minimum(side * keep, side * climb) * side
+            need = self._best(each)
             short = side * (need - u) > 0.0
             if not short.any():
                 return u
             climbing = short & ~np.isfinite(self._best(keep))
-            u = u + side * self._time(u, climbing, CLIMB * width)
+            u = u + side * self._time(u, climbing, each, CLIMB * width)
             need = np.where(climbing, u, need)
             u = self._spread(np.where(side * (need - u) > 0.0, need, u), label)
         return None
@@ -186,14 +188,31 @@ class Gains:
         here = u[self.owner]
         climb = mean + side * least
         if not self.helps:
-            keep = np.where(side * (mean - here) <= 0.0, self.paid, side * np.inf)
-            return keep, climb
+            falls = side * (mean - here) <= 0.0
+            ties = ~falls & (side * (mean - here) <= TIE * np.maximum(np.abs(low), np.abs(high)))
+            if ties.any():
+                falls[ties] = self._falls(u, self.rows[ties])
+            return np.where(falls, self.paid, side * np.inf), climb
         keep = self.paid.copy()
         worse = self._worse(u)
         if worse.any():
             keep[worse] = side * np.inf
             self._stay(u, keep)
         return keep, climb
+
+    def _falls(self, u: FloatArray, rows: IntArray) -> BoolArray:
+        """Return the rows (n,) whose mean of u is at most u here at every vertex.
+
+        A vertex that stays among states of one u has that mean exactly; no margin would tell.
+        """
+        order = np.argsort(rows)
+        faces = Faces(self.model, rows[order])
+        mean, margin = faces.expectations(self.side * u)
+        here = self.side * u[self.model.row_states[faces.rows]][faces.owner]
+        falls = np.zeros(len(rows), dtype=np.bool_)
+        listed = order[np.searchsorted(rows[order], faces.rows)]
+        falls[listed] = segment_all(mean + margin <= here, faces.vertex_ptr)
+        return falls
 
     def _worse(self, u: FloatArray) -> BoolArray:
         """Return the rows (n,) that may lead to states with u beyond that of their own."""
@@ -230,22 +249,28 @@ class Gains:
         surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
         return surplus + self.side * self.lost if self.lost else surplus
 
-    def _time(self, u: FloatArray, climbing: BoolArray, least: float) -> FloatArray:
-        """Return twice `least` for every step (S,) that climbing states take, on average."""
-        steps = np.zeros(self.model.states)
+    def _time(
+        self, u: FloatArray, climbing: BoolArray, need: FloatArray, least: float
+    ) -> FloatArray:
+        """Return twice `least` for every step (S,) that climbing states take, on average.
+
+        need : (n,) what u would have to be, by rows; an agent who opposes takes the worst one
+        """
         nodes = np.flatnonzero(climbing)
+        once = np.where(climbing, 2.0 * least, 0.0)
         if not len(nodes):
-            return steps
+            return once
         choice = self.model.row_ptr[:-1].copy() if self.fixed is None else self.fixed
         if self.fixed is None:
-            q = self.plain.middle(self.rows, np.ones(self.model.rows, dtype=np.bool_))
-            self.plain.choose(q, nodes, choice, u.copy())
+            worst = np.flatnonzero(need == self._best(need)[self.owner])[::-1]
+            choice[self.owner[worst]] = worst
         answers = self.plain.inner.respond(u, choice[nodes])
         each = np.full(self.model.rows, 2.0 * least)
+        steps = np.zeros(self.model.states)
         chain = Chain(self.model, Nodes.alone(nodes), choice, answers, steps, each)
         accuracy = np.full(len(nodes), 0.1 * least)
         settled = chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
         if not settled and not (chain.direct and chain.solve()):
-            return np.where(climbing, 2.0 * least, 0.0)
+            return once
         chain.put(steps)
-        return np.maximum(steps, 0.0)
+        return np.where(np.isfinite(steps), np.maximum(steps, once), once)
