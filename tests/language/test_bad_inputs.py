@@ -128,7 +128,7 @@ PROPERTIES = [
     ('misspelt function', 'flor(x)=1', 1, 1, "unknown function 'flor'; there are min, max, floor, ceil, round, pow, mod and log; did you mean 'floor' instead of 'flor'?"),
     ('no query', 'P [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max' or 'min', found '['"),
     ('no path', 'P=? [ ]', 1, 7, "expected a path formula, found ']'"),
-    ('unclosed', 'P=? [ F x=1', 1, 12, "expected 'R', 'U', 'W', ']' or '{', found the end of the text"),
+    ('unclosed', 'P=? [ F x=1', 1, 12, "expected 'R', 'U', 'W', ']', '{' or an operator, found the end of the text"),
     ('path outside P', '(F x=1)', 1, 2, 'a path formula must stand inside P or R, for example P=? [ F x=1 ]'),
     ('temporal at top', 'F x=1', 1, 1, "expected a state formula, found 'F'; write path formulas inside P or R, and below other operators in parentheses"),
     ('R without operator', 'R [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max', 'min' or '{', found '['"),

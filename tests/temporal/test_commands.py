@@ -4,7 +4,9 @@ import csv
 
 import pytest
 
+from rfmdp.answers.property import parse_property
 from rfmdp.cli.main import run
+from rfmdp.errors import PrismError
 
 from .test_solve import ROBOT
 
@@ -40,3 +42,36 @@ def test_a_policy_with_memory_is_simulated_and_explained(folder, capsys):
     assert run([*words, "--prop", FORMULA, "--nature", "worst", "--seed", "1"]) == 0
     assert run(["explain", "r.rfmdp"]) == 0
     assert "memory=0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("formula", ["!broken W x=4", "x=4 R !broken", "!(x<3 U<=4 broken)"])
+def test_weak_formulas_are_saved_and_proven_again(formula, tmp_path, monkeypatch, capsys):
+    """A single W, R or negated U is a result like any other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robot.prism").write_text(ROBOT)
+    words = ["solve", "robot.prism", "--radius", "0.05", "--prop", f"Pmaxmin=? [ {formula} ]"]
+    assert run([*words, "-o", "weak.rfmdp"]) == 0
+    assert run(["verify", "weak.rfmdp"]) == 0
+    assert "Result: valid" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("F (x=1 & X x=2)", "F ((x=1) & (X (x=2)))"),
+        ("F x=1 & X x=2", "F ((x=1) & (X (x=2)))"),
+        ("G (x=1 => F<=3 !broken)", "G ((x=1) => (F<=3 (!broken)))"),
+        ("x=1 & G F x>2", "(x=1) & (G (F (x>2)))"),
+        ("x=0 & X x=1 U x=4", "((x=0) & (X (x=1))) U (x=4)"),
+    ],
+)
+def test_the_last_path_operator_of_a_chain_needs_no_parentheses(short, full):
+    """X, F and G end a chain; comparisons belong to their operands in every reading."""
+    texts = [parse_property(f"P=? [ {path} ]").text for path in (short, full)]
+    assert texts[0] == texts[1]
+
+
+def test_a_path_operator_within_a_chain_needs_parentheses():
+    """`a & X b & c` has two readings, so neither is taken."""
+    with pytest.raises(PrismError, match="write the path formula in parentheses"):
+        parse_property("P=? [ F (x=1 & X x=2 & x=3) ]").spec()

@@ -99,7 +99,7 @@ class Property:
                 raise _refuse("found a state formula inside P")
             objective, negated = probability(form, self._states)
             if negated:
-                raise _refuse("found W, R or a negated U inside P")
+                raise _refuse("found a negated bound on a reward inside P")
             return Spec(objective, agent, nature)
         if isinstance(node.structure, Expr):
             raise _refuse("found rewards by number")

@@ -6,8 +6,8 @@ A path formula over state formulas is X, or an until that may be negated (PRISM'
     a W b = !((a & !b) U (!a & !b))        a R b = !(!a U !b)
 
 with the same bounds on steps or on a reward. The probability of a negated formula is one minus that
-of the formula, with both players pushing the other way. Other path formulas become the trees of
-`rfmdp.temporal`.
+of the formula, with both players pushing the other way. W, R, a negated U, and path formulas with
+operators inside each other become the trees of `rfmdp.temporal`.
 
 `solve` takes a single P or R as the `Spec` that `Property.spec` makes of it. `check` makes an
 objective of every P and R that it meets. Both bring a function that makes a set of states of a
@@ -69,7 +69,13 @@ class UntilFormula:
     earliest: int
     latest: int | None
     negated: bool
+    path: Expr  # as it was written
     reward: str | None = None  # what `latest` counts, if not steps
+
+    @property
+    def weak(self) -> bool:
+        """Whether it is W, R or a negated U over steps, which an automaton reads."""
+        return self.negated and self.stay != TRUE and self.reward is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,7 @@ def normal(
         case _:
             stay, target = left, right
     reward = None if path.time is None else path.time.reward
-    return UntilFormula(stay, target, earliest, latest, negated, reward)
+    return UntilFormula(stay, target, earliest, latest, negated, whole, reward)
 
 
 def nested(path: Expr) -> NestedFormula:
@@ -256,6 +262,8 @@ def _steps_of(operator: Expr) -> int | None:
     match operator:
         case tree.Probability(path=path):
             match normal(path):
+                case UntilFormula(weak=True):
+                    return None
                 case UntilFormula(earliest=0, latest=None):
                     return UNBOUNDED
                 case UntilFormula(latest=latest, reward=None):
@@ -288,6 +296,8 @@ def probability(
         return Temporal(form.over(states)), False
     if isinstance(form, ShareFormula):
         return LongRunShare(states(form.holds)), False
+    if isinstance(form, UntilFormula) and form.weak:
+        return Temporal(nested(form.path).over(states)), False
     target = form.target
     if isinstance(form, NextFormula):
         return Next(states(Unary("!", target) if form.negated else target)), False

@@ -156,6 +156,9 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
         reason = f"expected a state formula, found {found}"
         hint = "write path formulas inside P or R, and below other operators in parentheses"
         return source.error(position, f"{reason}; {hint}")
+    if token.type in ("AND", "OR", "IMPLIES", "IFF") and "UNTIL" in accepted:
+        reason = f"found {found} after a path formula, whose end is not clear"
+        return source.error(position, f"{reason}; write the path formula in parentheses")
     if "NAME" in accepted and token.type != "NAME" and token.isidentifier():
         found += ", which is a reserved word"
     reason = f"expected {describe(accepted, parser)}, found {found}"
