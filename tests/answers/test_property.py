@@ -112,7 +112,6 @@ def test_solutions_call_sets_of_states_by_their_formulas(model):
     [
         'filter(min, Pmax=? [ F "one" ])',
         '1-Pmax=? [ F "one" ]',
-        "Pmax=? [ x=1 W x=2 ]",
         "Pmax=? [ x=1 ]",
         "Rmax=? [ F{discount=0.5} x=1 ]",
         "R{1}max=? [ C ]",

@@ -103,10 +103,11 @@ def test_paths(text, path):
     assert read(f"P=? [ {text} ]") == probability(path)
 
 
-def test_path_operators_need_parentheses_below_others():
-    """As in PRISM, `a => F b` must be written `a => (F b)`."""
-    with pytest.raises(PrismError, match="expected a state formula, found 'F'; write path"):
-        parse_property("P=? [ a => F b ]")
+def test_path_operators_within_a_chain_need_parentheses():
+    """`a => F b` has one reading; that of `a & F b & c` is not clear, as PRISM and Storm differ."""
+    assert parse_property("P=? [ a => F b ]").text == "P=? [ a=>(F b) ]"
+    with pytest.raises(PrismError, match="write the path formula in parentheses"):
+        parse_property("P=? [ a & F b & c ]").spec()
 
 
 @pytest.mark.parametrize(
