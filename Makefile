@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all quick coverage demo lint types docs bench-shapes bench-inner bench-solve bench-ratio bench-learn reproduce-solving reproduce-learning clean
+.PHONY: test test-all quick coverage demo lint types docs site bench-shapes bench-inner bench-solve bench-ratio bench-learn reproduce-solving reproduce-learning clean
 
 # byte code is written when a module is first imported, also where the environment forbids it
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +30,12 @@ lint: $(VENV)/.test-ready
 types: $(VENV)/.test-ready
 	$(BIN)/mypy
 
+# pages that are made by scripts, and the site
 docs: $(VENV)/.test-ready
+	$(BIN)/python docs/gallery.py
+	$(MAKE) site
+
+site: $(VENV)/.test-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -d results/site
 
 # worksteal: each process begins elsewhere, so that they do not compile the same kernels, and
@@ -46,7 +51,7 @@ coverage: $(VENV)/.test-ready
 
 # types are checked while a process waits for the kernel that another one compiles
 test: $(VENV)/.test-ready
-	$(MAKE) -j 4 lint types docs quick
+	$(MAKE) -j 4 lint types site quick
 
 test-all: lint types
 	$(PYTEST) --hypothesis-profile many

@@ -1,14 +1,8 @@
-"""Draw the pictures of docs/pictures.md again: `python docs/pictures.py`.
-
-The code of the page draws those that a user of rfmdp may want of a model. Those that explain a
-method are drawn by the functions here.
-"""
+"""Draw the pictures of docs/exact.md: `python docs/pictures.py`."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +12,30 @@ import rfmdp as rf
 from rfmdp.inner.protocol import Inner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
-from rfmdp.policies.decisions import reached
 from rfmdp.ragged import segment_lengths
 from rfmdp.report.plots import COLOURS
 from rfmdp.types import FloatArray
 
 HERE = Path(__file__).parent
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # four outcomes
-ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", "shrinkA": 18,
-         "shrinkB": 18}  # fmt: skip
 
 
 def main() -> None:
     """Draw all pictures into the folder of the page."""
-    folder = HERE / "pictures"
-    folder.mkdir(exist_ok=True)
-    os.chdir(folder)
-    names: dict[str, object] = {}
-    for block in BLOCK.findall((HERE / "pictures.md").read_text(encoding="utf-8")):
-        exec(compile(block, "pictures.md", "exec"), names)  # our own page
     for name, axes in explanations().items():
-        axes.figure.savefig(f"{name}.png", dpi=90)
+        axes.figure.savefig(HERE / "pictures" / f"{name}.png", dpi=90)
 
 
 def explanations() -> dict[str, Any]:
-    """Return the pictures that explain methods, by the names of their files."""
+    """Return the pictures by the names of their files."""
     first, second = rf.Interval([0.2, 0.3], [0.7, 0.8]), rf.Interval([0.3, 0.2], [0.8, 0.7])
     aircraft = rf.domain("aircraft", instance="learning").with_radius(0.05)
     solution = rf.solve(aircraft, rf.domain_spec("aircraft"))
     methods = [rf.Sequential(), rf.IntervalArithmetic()]
-    small = rf.solve(rf.domain("chain", M=3).with_radius(0.05), rf.domain_spec("chain"))
     return {
         "product-set": product_set(first, second),
-        "marginal-sets": marginal_sets(first, second),
         "product-surface": product_surface(first, second),
         "gaps": gap_histogram(aircraft, solution.value, methods),
-        "policy-graph": policy_graph(small),
     }
 
 
@@ -78,20 +59,6 @@ def product_set(first: rf.Interval, second: rf.Interval) -> Any:
     axes.plot(both.T, neither.T, color=COLOURS[0], linewidth=0.6)
     axes.plot([], [], color=COLOURS[0], label="exact product")
     axes.set(xlabel="both take the first outcome", ylabel="both take the second outcome")
-    axes.legend()
-    return axes
-
-
-def marginal_sets(first: rf.Interval, second: rf.Interval) -> Any:
-    """Draw two binary sets as pieces of the line of all distributions; return the axes."""
-    axes = new_axes()
-    axes.plot([0.0, 1.0], [1.0, 0.0], color="0.7", linewidth=1.0, label="all distributions")
-    for uset, colour, name, width in (
-        (first, COLOURS[0], "first factor", 7.0), (second, COLOURS[1], "second factor", 3.0),
-    ):  # fmt: skip
-        ends = _ends(uset)
-        axes.plot(ends, 1.0 - ends, color=colour, linewidth=width, label=name)
-    axes.set(xlabel="first outcome", ylabel="second outcome", aspect="equal")
     axes.legend()
     return axes
 
@@ -211,51 +178,6 @@ def _middle(
     middle: FloatArray = np.where(np.isfinite(low), low, high)
     middle[both] = (low[both] + high[both]) / 2.0
     return middle
-
-
-def policy_graph(solution: rf.Solution) -> Any:
-    """Draw the chain that a stationary policy makes of a small model; return the axes.
-
-    States stand in columns by their distance from the initial state; loops are not drawn.
-    """
-    model, rule = solution.model, solution.policy.rows[0]
-    states = reached(solution, 60, 1 << 20)
-    moves = {
-        int(s): np.unique(model.successors[model.successor_ptr[r] : model.successor_ptr[r + 1]])
-        for s, r in zip(states, rule[states], strict=True)
-    }
-    place = _columns(moves, int(model.initial[0]))
-    axes = new_axes()
-    for state, after in moves.items():
-        for target in after:
-            if int(target) == state:
-                continue
-            axes.annotate(
-                "", xy=place[int(target)], xytext=place[state],
-                arrowprops=ARROW,
-            )  # fmt: skip
-    for state, (x, y) in place.items():
-        text = f"{model.state_name(state)}\n{model.choice_name(int(rule[state]))}"
-        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[0]}
-        axes.text(x, y, text, ha="center", va="center", fontsize=7, bbox=box)
-    xs, ys = zip(*place.values(), strict=True)
-    axes.set(xlim=(min(xs) - 0.5, max(xs) + 0.5), ylim=(min(ys) - 0.7, max(ys) + 0.7))
-    axes.set_axis_off()
-    return axes
-
-
-def _columns(moves: Mapping[int, Any], start: int) -> dict[int, tuple[float, float]]:
-    """Return a place for every state: its distance across, its turn in the column up."""
-    column, depth, place = [start], 0, {}
-    seen = {start}
-    while column:
-        for turn, state in enumerate(column):
-            place[state] = (float(depth), (len(column) - 1) / 2.0 - turn)
-        after = dict.fromkeys(int(t) for s in column for t in moves[s])
-        column = [t for t in after if t not in seen]
-        seen.update(column)
-        depth += 1
-    return place
 
 
 def new_axes() -> Any:

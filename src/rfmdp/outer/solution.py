@@ -49,6 +49,9 @@ class Bounds:
         """Upper minus lower; 0 if both are the same infinity."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
+    def __str__(self) -> str:
+        return f"[{written(self.lower, -1.0)}, {written(self.upper, 1.0)}]"
+
 
 def written(bound: float, side: float, digits: int = 6) -> str:
     """Return a bound with few digits, rounded so that it stays one.
