@@ -50,7 +50,8 @@ def spread(count: int, weight: float, run: Callable[[int, slice], None]) -> None
     run
         Does a part; calls with one slot number follow each other.
     """
-    slots = min(threads(), int(count * weight / PART))
+    slots = int(count * weight / PART)
+    slots = min(threads(), slots) if slots > 1 else slots
     if slots <= 1:
         run(0, slice(0, count))
         return

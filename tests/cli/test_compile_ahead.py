@@ -6,7 +6,9 @@ import pytest
 
 from processes import python
 from rfmdp.cli import compile_ahead
+from rfmdp.kernels import decorator
 from rfmdp.kernels.cache import cache_folder
+from rfmdp.kernels.decorator import kernel
 
 PROGRAM = """
 import sys
@@ -76,22 +78,45 @@ def sleepers(tmp_path, monkeypatch):
     cache_folder.cache_clear()
 
 
+def need_machine_code():
+    """Call a kernel that nobody has compiled, with more to do than Python would."""
+    decorator.expect(decorator.SMALL + 1)
+    kernel(nothing)()
+
+
+def nothing():
+    """Do nothing."""
+
+
+def test_a_tiny_model_needs_no_second_process(sleepers):
+    with compile_ahead.compiling_ahead():
+        kernel(nothing)()
+    assert sleepers == []
+
+
 def test_only_the_first_run_has_a_second_process_and_takes_it_along(sleepers):
     with compile_ahead.compiling_ahead():
+        need_machine_code()
         assert len(sleepers) == 1
         assert sleepers[0].poll() is None
     assert sleepers[0].poll() is not None
     with compile_ahead.compiling_ahead():
+        need_machine_code()
         assert len(sleepers) == 1
 
 
 def test_the_second_process_ends_with_an_error_of_the_command(sleepers):
-    with pytest.raises(KeyboardInterrupt), compile_ahead.compiling_ahead():
+    def stop():
+        need_machine_code()
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), compile_ahead.compiling_ahead():
+        stop()
     assert sleepers[0].poll() is not None
 
 
 def test_one_core_has_no_second_process(sleepers, monkeypatch):
     monkeypatch.setattr(compile_ahead.os, "cpu_count", lambda: 1)
     with compile_ahead.compiling_ahead():
+        need_machine_code()
         assert sleepers == []

@@ -1,14 +1,16 @@
 """The builder of PRISM models: constructs by hand, and a slow twin on random models."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from hypothesis import given
 
 from examples import quarter
+from processes import python
 from rfmdp.errors import PrismWarning
-from rfmdp.language import explorer
+from rfmdp.kernels.decorator import recorded
 from rfmdp.language.ast import Literal
 from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
@@ -271,29 +273,34 @@ def arrays_of(model):
 @quarter
 @given(model_texts())
 def test_python_and_machine_code_find_the_same(text):
-    """Exploration as Python, compiled, and begun as Python is one: the same arrays to the bit."""
+    """Exploration as Python and compiled is one: the same arrays to the bit."""
     checked = check_model(parse_model(text))
     found = []
-    for compiled, patience in ((False, np.inf), (True, np.inf), (False, -np.inf)):
-        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+    for as_text in (recorded, nullcontext):
+        with as_text(), warnings.catch_warnings():
             warnings.simplefilter("ignore", PrismWarning)
-            patch.setattr(explorer, "was_compiled", lambda _, said=compiled: said)
-            patch.setattr(explorer, "PATIENCE", patience)
             model = build_model(checked)
         found.append((canonical(model), arrays_of(model)))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_large_models_outgrow_python(compiled, monkeypatch):
-    """Where the first arrays are full, machine code goes on with the same states."""
-    monkeypatch.setattr(explorer, "was_compiled", lambda _: compiled)
-    monkeypatch.setattr(explorer, "PATIENCE", np.inf)
+def test_large_models_outgrow_python():
+    """Where there is more to do than a little, machine code goes on with the same states."""
+    program = """
+import sys
+import rfmdp
+from rfmdp.kernels.decorator import interpreting
+with interpreting():
+    small = rfmdp.parse_prism(sys.argv[1].replace("5000", "5"))
+    without = "numba" not in sys.modules
+    model = rfmdp.parse_prism(sys.argv[1])
+states = model.valuations[:, 0].tolist()
+print(without, small.states, states == list(range(5001)), model.successors[:4].tolist())
+print("numba" in sys.modules)
+"""
     text = "mdp module m x : [0..5000]; [] x<5000 -> 0.5 : (x'=x+1) + 0.5 : (x'=0); endmodule"
-    model = quiet(text)
-    assert model.states == 5001
-    assert model.valuations[:, 0].tolist() == list(range(5001))
-    assert model.successors[:4].tolist() == [1, 0, 2, 0]
+    told = python(program, text)
+    assert told.stdout.splitlines() == ["True 6 True [1, 0, 2, 0]", "True"], told.stderr
 
 
 def test_file_gives_the_same_as_text(tmp_path):

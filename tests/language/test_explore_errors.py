@@ -1,10 +1,12 @@
 """What can go wrong while a PRISM model is built: exact place, reason and state; and radii."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.kernels.decorator import recorded
 from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.source import PrismSourceError
 from rfmdp.model.frontier import Deadlock
@@ -76,11 +78,10 @@ def command(text, kind="mdp"):
         ),
     ],
 )
-@pytest.mark.parametrize("compiled", [False, True])
-def test_mistake_names_place_and_state(text, column, reason, compiled, monkeypatch):
+@pytest.mark.parametrize("run", [recorded, nullcontext])
+def test_mistake_names_place_and_state(text, column, reason, run):
     """The message has file, line, column, source line, caret and the first such state."""
-    monkeypatch.setattr("rfmdp.language.explorer.was_compiled", lambda _: compiled)
-    with pytest.raises(PrismSourceError) as caught:
+    with pytest.raises(PrismSourceError) as caught, run():
         parse_prism(command(text), filename="bad.prism")
     assert (caught.value.line, caught.value.column) == (2, column)
     assert caught.value.reason.startswith(reason)

@@ -1,6 +1,7 @@
 """Expressions in many states against hand-computed values and the plain evaluator."""
 
 import math
+from contextlib import nullcontext
 from functools import lru_cache
 from itertools import product
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.errors import PrismError
-from rfmdp.kernels import decorator, machine
-from rfmdp.language import states
+from rfmdp.kernels import machine
+from rfmdp.kernels.decorator import recorded
 from rfmdp.language.ast import ModelType
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel
@@ -37,10 +38,8 @@ def in_states(text, valuations=STATES, chosen=None):
     model = CheckedModel(
         ModelType.MDP, tuple(VARIABLES), (), (), (), (), {}, {}, (), SourceText(text)
     )
-    for compiled, few in ((False, math.inf), (True, 0)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(decorator, "was_compiled", lambda _, said=compiled: said)
-            patch.setattr(states, "FEW", few)
+    for as_text in (recorded, nullcontext):
+        with as_text():
             try:
                 found.append(evaluate_states(expr, model, valuations, chosen))
             except PrismSourceError as error:
@@ -207,7 +206,7 @@ def test_many_states_are_plain_evaluation(first, second, form):
 
 def test_more_states_than_one_chunk(monkeypatch):
     """States are evaluated in parts, chosen ones in the order that is asked for."""
-    monkeypatch.setattr(states, "CHUNK", 5)
+    monkeypatch.setattr("rfmdp.language.states.CHUNK", 5)
     assert in_states("x*10+y").tolist() == (STATES[:, 0] * 10 + STATES[:, 1]).tolist()
     chosen = np.array([7, 3, 3, 30, 0, 12, 1])
     assert in_states("x/2", chosen=chosen).tolist() == (STATES[chosen, 0] / 2).tolist()

@@ -24,22 +24,35 @@ COMMAND = "from rfmdp.cli.compile_ahead import compile_backwards; compile_backwa
 
 @contextmanager
 def compiling_ahead() -> Iterator[None]:
-    """Compile the kernels of `solve` on another core if nobody has done so; end with the block."""
-    if (os.cpu_count() or 1) < 2 or not _first():
-        yield
-        return
-    process = subprocess.Popen(
+    """Compile the kernels of `solve` on another core if nobody has done so; end with the block.
+
+    It begins when the first kernel is needed: a tiny model needs none.
+    """
+    from rfmdp.kernels.decorator import interpreting, when_compiling
+
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        if (os.cpu_count() or 1) >= 2 and _first():
+            processes.append(_compiler())
+
+    try:
+        with interpreting(), when_compiling(start):
+            yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _compiler() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [sys.executable, "-c", COMMAND],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C at the terminal is for the command
     )
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 def compile_backwards() -> None:

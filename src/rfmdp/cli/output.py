@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
 from threading import Lock, Timer
 
@@ -146,21 +146,28 @@ def showing_progress(what: str, *, quiet: bool = False) -> Iterator[ShownProgres
 @contextmanager
 def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
     """Let the user see that the first minute goes into compiling."""
-    if "numba" not in sys.modules:
+    if "rfmdp.kernels.decorator" not in sys.modules:
         yield
         return
-    from numba.core import event
+    from rfmdp.kernels.decorator import when_compiling
 
-    class Compiling(event.Listener):  # type: ignore[misc]
-        """Hears when numba compiles a kernel that it has not saved."""
+    listeners = ExitStack()
 
-        def on_start(self, _: object) -> None:
-            shown.compiling()
+    def listen() -> None:
+        from numba.core import event
 
-        def on_end(self, _: object) -> None:
-            pass
+        class Compiling(event.Listener):  # type: ignore[misc]
+            """Hears when numba compiles a kernel that it has not saved."""
 
-    with event.install_listener("numba:compile", Compiling()):
+            def on_start(self, _: object) -> None:
+                shown.compiling()
+
+            def on_end(self, _: object) -> None:
+                pass
+
+        listeners.enter_context(event.install_listener("numba:compile", Compiling()))
+
+    with listeners, when_compiling(listen):
         yield
 
 

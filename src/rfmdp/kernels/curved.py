@@ -8,14 +8,11 @@ kernel that minimises it would take longer to compile than the rest of them.
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
-from rfmdp.kernels.decorator import address_of, inline_kernel, step_kernel
+from rfmdp.kernels.decorator import address_of, before_compiling, inline_kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, LOWER, PLACE, RADIUS, SIZE
 from rfmdp.kernels.primitives import sort
 from rfmdp.rounding import LP_UNUSED
@@ -29,16 +26,21 @@ def curved_minimum(head, data, m, v, at, order, p):
     return _lp_minimum(nominal_X, radius, data[place + EXPONENT], value_X, order, p[:d])
 
 
-_NUMBERS, _INDEX = types.float64[::1], types.int64
-_ARGUMENTS = types.Tuple(
-    (_INDEX[:, ::1], _NUMBERS, _INDEX, _NUMBERS, _INDEX, _INDEX[::1], _NUMBERS)
-)
+@cache
+def _arguments() -> Any:
+    """Return the types of the arguments of `curved_minimum`."""
+    from numba import types
+
+    numbers, index = types.float64[::1], types.int64
+    return types.Tuple((index[:, ::1], numbers, index, numbers, index, index[::1], numbers))
 
 
 @cache
 def curved_address() -> int:
     """Return where the machine code of `curved_minimum` is in this process."""
-    return address_of(curved_minimum, types.float64(*_ARGUMENTS))
+    from numba import types
+
+    return address_of(curved_minimum, types.float64(*_arguments()))
 
 
 def call_curved(address, arguments):
@@ -46,20 +48,27 @@ def call_curved(address, arguments):
     return curved_minimum(*arguments)
 
 
-@intrinsic
-def _call(typing_context, address, arguments):
-    def generate(context, builder, signature, values):
-        parts = cgutils.unpack_tuple(builder, values[1], len(_ARGUMENTS))
-        kinds = [context.get_value_type(kind) for kind in _ARGUMENTS]
-        function = ir.FunctionType(ir.DoubleType(), kinds).as_pointer()
-        return builder.call(builder.inttoptr(values[0], function), parts)
+@before_compiling
+def _compile_calls() -> None:
+    """Tell numba how machine code calls `curved_minimum`."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic, overload
 
-    return types.float64(types.int64, _ARGUMENTS), generate
+    @intrinsic
+    def call(typing_context, address, arguments):
+        def generate(context, builder, signature, values):
+            parts = cgutils.unpack_tuple(builder, values[1], len(_arguments()))
+            kinds = [context.get_value_type(kind) for kind in _arguments()]
+            function = ir.FunctionType(ir.DoubleType(), kinds).as_pointer()
+            return builder.call(builder.inttoptr(values[0], function), parts)
 
+        return types.float64(types.int64, _arguments()), generate
 
-@overload(call_curved, inline="always")
-def _compiled_call(address, arguments):
-    return lambda address, arguments: _call(address, arguments)
+    @overload(call_curved, inline="always")
+    def compiled_call(address, arguments):
+        return lambda address, arguments: call(address, arguments)
 
 
 @inline_kernel

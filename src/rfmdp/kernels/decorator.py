@@ -14,6 +14,9 @@ atomic counter of every array of every call would cost more than most steps. So 
 free to hand around.
 
 Of processes that need the same kernel at once, one compiles it and the others wait for the result.
+
+numba is imported when the first kernel is compiled. A command may have it wait (`interpreting`):
+a tiny model is solved by the text of kernels before numba would be there.
 """
 
 import os
@@ -23,10 +26,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
-from numba import cfunc, config, njit, typeof
-from numba.extending import register_jitable
 
 from rfmdp.kernels.cache import cache_folder
+
+SMALL = 40_000  # entries that Python goes through in a tenth of a second, about
+CALLS = 400  # of kernels, after which machine code would have been quicker
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
@@ -41,6 +45,8 @@ _OPTIONS: dict[str, Any] = {
 _NO_ENTRY = {"no_cfunc_wrapper": True}  # for C, which calls none of them
 _one_thread = threading.Lock()
 _calls: list[tuple["Kernel", tuple[Any, ...]]] | None = None  # of `recorded`
+_patience = 0  # calls that are left to run as Python, see `interpreting`
+_before: list[Callable[[], object]] = []  # what has to be done before something is compiled
 
 
 class Kernel:
@@ -54,12 +60,12 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code."""
         if _calls is not None:
-            _calls.append((self, tuple(typeof(value) for value in arguments)))
+            _calls.append((self, _types(arguments)))
             return self.as_python(*arguments)
         if self._compiled is None:
-            if config.DISABLE_JIT:
+            if _disabled() or _is_interpreted():
                 return self.as_python(*arguments)
-            self.compile(tuple(typeof(value) for value in arguments))
+            self.compile(_types(arguments))
         return self._compiled(*arguments)
 
     def as_python(self, *arguments: Any) -> Any:
@@ -69,6 +75,9 @@ class Kernel:
 
     def compile(self, types: tuple[Any, ...]) -> None:
         """Read the machine code for these types of arguments from the cache, or make it."""
+        _get_ready()
+        from numba import njit
+
         with _alone(self.py_func):
             compiled = self._compiled
             if compiled is None:
@@ -88,12 +97,44 @@ kernel = Kernel
 
 def inline_kernel(function: Callable[..., Any]) -> Any:
     """Make a step that becomes part of its callers."""
-    return register_jitable(forceinline=True, **_OPTIONS, **_NO_ENTRY)(function)
+    return _step(function, forceinline=True)
 
 
 def step_kernel(function: Callable[..., Any]) -> Any:
     """Make a step that is called."""
-    return register_jitable(**_OPTIONS, **_NO_ENTRY)(function)
+    return _step(function)
+
+
+def _step(function: Callable[..., Any], **more: bool) -> Any:
+    def register() -> None:
+        from numba.extending import register_jitable
+
+        register_jitable(**_OPTIONS, **_NO_ENTRY, **more)(function)
+
+    before_compiling(register)
+    return function
+
+
+def before_compiling(prepare: Callable[[], object]) -> Callable[[], object]:
+    """Call something before a kernel is compiled, or read, the next time; numba is there then."""
+    _before.append(prepare)
+    return prepare
+
+
+@contextmanager
+def when_compiling(prepare: Callable[[], object]) -> Iterator[None]:
+    """Within the block, call something before a kernel is compiled or read for the first time."""
+    before_compiling(prepare)
+    try:
+        yield
+    finally:
+        if prepare in _before:
+            _before.remove(prepare)
+
+
+def _get_ready() -> None:
+    while _before:
+        _before.pop(0)()
 
 
 def address_of(function: Callable[..., Any], signature: Any) -> int:
@@ -101,15 +142,59 @@ def address_of(function: Callable[..., Any], signature: Any) -> int:
 
     There is none where numba is switched off.
     """
-    if config.DISABLE_JIT:
+    if _disabled():
         return 0
+    _get_ready()
+    from numba import cfunc
+
     with _alone(function), _folder():
         return int(cfunc(signature, cache=True, **_OPTIONS)(function).address)
 
 
-def was_compiled(kernel: Kernel) -> bool:
-    """Return whether a kernel has been compiled here, if only for other types, or is just now."""
-    return bool(kernel.signatures) or os.path.exists(_lock(kernel.py_func))
+def _disabled() -> bool:
+    """Return whether numba is switched off, by the variable that it documents."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+@contextmanager
+def interpreting() -> Iterator[None]:
+    """Run kernels as Python within the block, as long as there is little to do, see `expect`."""
+    global _patience
+    _patience = CALLS
+    try:
+        yield
+    finally:
+        _patience = 0
+
+
+def expect(entries: int) -> None:
+    """Take note of work that comes next: kernels are compiled from now on if it is not little.
+
+    entries : what the innermost loops of kernels will go through, about
+    """
+    global _patience
+    if entries > SMALL:
+        _patience = 0
+
+
+def budget(entries: int) -> int:
+    """Return how many of some entries to go through at once: a few as long as kernels are text.
+
+    What is not done by then is worth compiling.
+    """
+    return SMALL if _patience else entries
+
+
+def _is_interpreted() -> bool:
+    global _patience
+    _patience = max(_patience - 1, 0)
+    return _patience > 0
+
+
+def _types(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    from numba import typeof
+
+    return tuple(typeof(value) for value in arguments)
 
 
 @contextmanager
@@ -130,6 +215,8 @@ def recorded() -> Iterator[list[tuple[Kernel, tuple[Any, ...]]]]:
 @contextmanager
 def _folder() -> Iterator[None]:
     """Have numba keep what is decorated within the block in the folder of the kernels."""
+    from numba import config
+
     with _one_thread:
         before = config.CACHE_DIR
         config.CACHE_DIR = cache_folder()

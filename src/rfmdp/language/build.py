@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfmdp.errors import ModelError, PrismError, PrismWarning
-from rfmdp.language.ast import Binary, Expr, Ite, Literal, ModelType, RewardItem
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.ast import Binary, Expr, Ite, Literal, RewardItem
+from rfmdp.language.checked import CHAINS, CheckedModel
 from rfmdp.language.commands import implied_ranges
 from rfmdp.language.distributions import RANDOM_FACTOR, packed
+from rfmdp.language.explorer import StateExplorer
 from rfmdp.language.states import CHUNK, State, evaluate_states
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.frontier import Deadlock, Progress, deadlocks, finished, with_used_marginals
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rfmdp.language.explorer import StateExplorer
 
 MAX_CANDIDATES = 1 << 28
-CHAINS = (ModelType.DTMC, ModelType.IDTMC)
 ZERO, ONE = Literal(0.0), Literal(1.0)
 
 
@@ -77,9 +77,6 @@ def build_model(
     >>> model.states, model.rows, model.transitions, model.marginal_names
     (10, 10, 19, ('walk: [go] line 4',))
     """
-    # the machine needs numba, which takes a while to import
-    from rfmdp.language.explorer import StateExplorer
-
     explorer = StateExplorer(checked, Packing(checked.variables, in_bits=True))
     try:
         explored = explorer.run(initial_valuations(checked), deadlock, progress)

@@ -26,6 +26,9 @@ from rfmdp.model.lattice import AnyModel
 BUILT_IN_LABELS = ("init", "deadlock")
 
 
+CHAINS = (ModelType.DTMC, ModelType.IDTMC)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedModel:
     """A model ready for building.

@@ -11,17 +11,13 @@ Python: most models that people write by hand are explored before compiling woul
 
 from __future__ import annotations
 
-import time
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
-from rfmdp.kernels.decorator import was_compiled
+from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Literal
-from rfmdp.language.build import CHAINS
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.checked import CHAINS, CheckedModel
 from rfmdp.language.commands import CommandRecords, has_intervals, probability_ends
 from rfmdp.language.distributions import NamedBox, command_distribution, random_choice
 from rfmdp.language.program import Program
@@ -35,20 +31,8 @@ from rfmdp.types import AnyArray, IntArray
 
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 RANGE = 2**31  # values of a variable that was given a range are fewer
+EFFORT = 40  # instructions and more per successor, about
 UNLIMITED = 3_000_000  # states of a model that has an int without range
-PATIENCE = 0.3  # seconds, after which exploration in Python ends; or when the first arrays are full
-
-
-class _Machine(NamedTuple):
-    """The functions that explore, compiled or not."""
-
-    explore: Any
-    enter_states: Any
-    fill_keys: Any
-
-
-COMPILED = _Machine(explorer.explore, tables.enter_states, tables.fill_keys)
-AS_PYTHON = _Machine(*(kernel.as_python for kernel in COMPILED))
 
 
 class StateExplorer:
@@ -64,7 +48,6 @@ class StateExplorer:
         widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
-        self.machine = COMPILED if was_compiled(explorer.explore) else AS_PYTHON
         # what vectors of probabilities and random choices stand for, as the machine looks it up
         self._keys = Buffer(np.int64)
         self._known_keys = 0
@@ -101,11 +84,9 @@ class StateExplorer:
         """Return what can be reached from initial valuations (I, vars)."""
         start = self._enter(self.packing.pack(initial))
         pause = FEW
-        started = time.monotonic()
         while True:
-            if time.monotonic() > started + PATIENCE:
-                self.machine = COMPILED
-            status, detail = self.machine.explore(
+            expect(EFFORT * int(self.memory[addresses.SUCCESSORS]))
+            status, detail = explorer.explore(
                 (self.memory, self._code, self.floats, self.floats.view(np.int64)),
                 (
                     *(self._key, self._key_table, self._keys.array),
@@ -138,7 +119,6 @@ class StateExplorer:
                 self._check_growth()
                 pause += min(pause, SLICE)
             elif status == addresses.GROW:
-                self.machine = COMPILED
                 self._grow()
             elif status == addresses.NEW_VECTOR:
                 self._add_vector(int(detail))
@@ -175,12 +155,10 @@ class StateExplorer:
         return State(self.checked, self.packing.unpack(self.states.known[number : number + 1])[0])
 
     def _enter(self, words: IntArray) -> IntArray:
-        if len(words) > ROOM:
-            self.machine = COMPILED
+        expect(EFFORT * len(words))
         self.states.make_room(0, len(words))
         out = np.empty(len(words), dtype=np.int64)
-        tables = (self.states.table, self.states.known)
-        self.machine.enter_states(*tables, self.memory, words, out)
+        tables.enter_states(self.states.table, self.states.known, self.memory, words, out)
         return out
 
     def _grow(self) -> None:
@@ -278,4 +256,4 @@ class StateExplorer:
         if 2 * self._known_keys > len(self._key_table):
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
-        self.machine.fill_keys(self._key_table, self._keys.array, first, self._keys.size)
+        tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)

@@ -17,9 +17,9 @@ import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.language.ast import Command, Expr, Module, Name, nodes
-from rfmdp.language.build import CHAINS, build_model, initial_valuations, reward_sum
+from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.checked import CHAINS, CheckedModel
 from rfmdp.language.commands import has_intervals, probability_ends
 from rfmdp.language.constants import Given
 from rfmdp.language.distributions import NamedBox, command_distribution, packed

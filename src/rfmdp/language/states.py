@@ -7,10 +7,11 @@ the message and the place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from rfmdp.kernels import machine
+from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Expr, Type
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.evaluate import Value, evaluate
@@ -20,8 +21,6 @@ from rfmdp.language.source import Position, PrismSourceError
 from rfmdp.types import AnyArray, IntArray
 
 CHUNK = 1 << 16  # states evaluated at once
-# instructions that are rather run as Python, in a moment, than compiled, in a second
-FEW = 1 << 14
 DTYPE = {Type.BOOL: np.bool_, Type.INT: np.int64, Type.DOUBLE: np.float64}
 
 
@@ -100,24 +99,16 @@ def evaluate_states(
     valuations = np.ascontiguousarray(valuations, dtype=np.int32).view()
     valuations.flags.writeable = False  # frozen or not: the same machine code for both
     states = np.arange(len(valuations)) if states is None else states
-    run = _machine(len(states) * len(code))
+    expect(len(states) * len(code))
     out: AnyArray = np.empty(len(states), dtype=DTYPE[type_])
     for start in range(0, len(states), CHUNK):
         part = np.array(states[start : start + CHUNK], dtype=np.int64)
         found = np.empty(len(part), dtype=np.int64)
-        done = run((code, place, cell), memory, (cells, columns, valuations), part, found)
+        where = cells, columns, valuations
+        done = machine.evaluate((code, place, cell), memory, where, part, found)
         if done < len(part):
             state = State(model, valuations[part[done]])
             state.value(expr)
             raise state.error(expr.position, "the expression must have a value, found none")
         out[start : start + CHUNK] = found.view(np.float64) if type_ is Type.DOUBLE else found
     return out
-
-
-def _machine(instructions: int) -> Any:
-    """Return the function that runs code in states, as Python if that is done sooner."""
-    # numba takes a while to import
-    from rfmdp.kernels.decorator import was_compiled
-    from rfmdp.kernels.machine import evaluate as kernel
-
-    return kernel if was_compiled(kernel) or instructions > FEW else kernel.as_python

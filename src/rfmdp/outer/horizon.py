@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from rfmdp.inner.protocol import Side
+from rfmdp.kernels.decorator import budget, expect
 from rfmdp.kernels.packed import DONE, NOW, steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.graph import Graph
@@ -96,8 +97,9 @@ class Backward:
                 before = int(place[DONE])
                 steps_back(
                     model.row_ptr, rows, both, (step.fixed, step.given, problem.discount), sides,
-                    moved, place, given, BUDGET,
+                    moved, place, given, budget(BUDGET),
                 )  # fmt: skip
+                expect(BUDGET if place[DONE] < same else 0)
                 self.operator.stats.robust_sweeps += int(place[DONE]) - before
                 now = int(place[NOW])
                 error = float(np.max(sides[now, :, 1] - sides[now, :, 0], initial=0.0))

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfmdp.kernels import packed as packing, passes, walk as kernels
+from rfmdp.kernels.decorator import budget, expect
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import elimination
 from rfmdp.outer.graph.region import Region
@@ -264,12 +265,14 @@ class PlainWalk:
         while True:
             end = kernels.walk(
                 p.nodes, p.rows, self._players, tuple(self.bounds), (self._place, self._pace),
-                last, width, BUDGET, DIRECT if helped < ANSWERED else 0,
+                last, width, budget(BUDGET), DIRECT if helped < ANSWERED else 0,
             )  # fmt: skip
             if self.component != at:
                 at, helped = self.component, 0
             if end in (kernels.SETTLED, kernels.FAILED):
                 return
+            if end == kernels.PAUSED:
+                expect(BUDGET)
             if end == kernels.PAUSED and helped >= ANSWERED:
                 return
             if end == kernels.SLOW:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
+from rfmdp.kernels.decorator import expect
 from rfmdp.kernels.sweep import choose
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock, Limits, largest
 from rfmdp.outer.solution import Stats, Status
 from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
+
+PASSES = 10  # through all transitions, before the first sweep
 
 
 class Operator:
@@ -149,6 +152,7 @@ def prepare(
     """Return the task to solve a problem; an inner solver that does not fit it refuses here."""
     stats = stats or Stats()
     clock = Clock(limits)
+    expect(PASSES * problem.model.transitions)
     with stats.phase("prepare"):
         rows = inner.prepare(problem.model, problem.nature)
         return Task(Operator(problem, rows, stats), limits, interest, clock)
