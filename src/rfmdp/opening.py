@@ -19,7 +19,7 @@ from rfmdp.model.report import counted
 
 if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
-    from rfmdp.language.checked import CheckedModel
+    from rfmdp.language.checked import CheckedModel, Work
     from rfmdp.model.frontier import Progress
     from rfmdp.model.lattice import AnyModel
 
@@ -113,8 +113,14 @@ class Blueprint:
         self, constants: Mapping[str, bool | int | float | str], also_known: Collection[str] = ()
     ) -> CheckedModel | None:
         """Return what properties may name, without building; None if only a built model tells."""
-        if self.parsed is None:
+        if self.made is not None:
             return None
+        if self.parsed is None:
+            from rfmdp.domains import checked_domain
+
+            return checked_domain(
+                self.name, {k: value for k, value in constants.items() if k not in also_known}
+            )
         from rfmdp.language.check import check_model
 
         return check_model(self.parsed, constants, also_known)
@@ -148,28 +154,33 @@ class Blueprint:
             _refuse_deadlocks(self.name, model)
         return model
 
-    def build_for_steps(
+    def build_for(
         self,
-        steps: int | None,
+        work: Work | None,
         constants: Mapping[str, bool | int | float | str] = MappingProxyType({}),
         *,
         also_known: Collection[str] = (),
         deadlock: Deadlock = Deadlock.LOOP,
         progress: Progress | None = None,
     ) -> AnyModel:
-        """Return the model, by its factors if that is less work over so many backward steps.
+        """Return the model, by its factors if what is asked of it takes less work then.
 
-        None: the number of steps is not known, so transitions are written out.
+        None: that is not known, so transitions are written out.
         """
-        if self.parsed is None or steps is None:
+        if self.made is not None or work is None or (self.is_domain and deadlock is Deadlock.ERROR):
             return self.build(
                 constants, also_known=also_known, deadlock=deadlock, progress=progress
             )
+        if self.parsed is None:
+            from rfmdp.domains import domain_for
+
+            own = {k: value for k, value in constants.items() if k not in also_known}
+            return domain_for(work, self.name, own, progress=progress)
         from rfmdp.language.check import check_model
-        from rfmdp.language.lattice import build_for_steps
+        from rfmdp.language.lattice import build_for
 
         checked = check_model(self.parsed, constants, also_known)
-        return build_for_steps(checked, steps, deadlock=deadlock, progress=progress)
+        return build_for(work, checked, deadlock=deadlock, progress=progress)
 
 
 def names_domain(name: str | PathLike[str]) -> bool:

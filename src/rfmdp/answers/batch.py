@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property, parse_properties
-from rfmdp.answers.specification import backward_steps
+from rfmdp.answers.specification import all_work, backward_steps
 from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.check_properties import check_property
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.checked import CheckedModel, Work
 from rfmdp.language.constants import Given
 from rfmdp.language.property_ast import require_supported
 from rfmdp.model.frontier import Progress
@@ -25,8 +25,8 @@ from rfmdp.temporal.hoa import HoaAutomaton
 if TYPE_CHECKING:
     from rfmdp.opening import Blueprint
 
-Build = Callable[[Collection[str], int | None, Progress], AnyModel]
-"""Called as build(constants of the properties, backward steps that they need, progress)."""
+Build = Callable[[Collection[str], Work | None, Progress], AnyModel]
+"""Called as build(constants of the properties, what they ask of the model, progress)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,24 +173,24 @@ def _built(
 ) -> AnyModel:
     if isinstance(model, AnyModel):
         return model
-    names, steps = open_constants(properties), _steps(model, properties, given)
+    names, work = open_constants(properties), _work(model, properties, given)
     if build is not None:
-        return build(names, steps, progress)
-    return model.build_for_steps(steps, given, also_known=names, progress=progress)
+        return build(names, work, progress)
+    return model.build_for(work, given, also_known=names, progress=progress)
 
 
-def _steps(blueprint: Blueprint, properties: Sequence[Property], given: Given) -> int | None:
-    """Return the backward steps that answer all properties that fit; None: that is not known."""
+def _work(blueprint: Blueprint, properties: Sequence[Property], given: Given) -> Work | None:
+    """Return what all properties that fit ask of the model; None: that is not known."""
     names = blueprint.names(given, open_constants(properties))
     if names is None:
         return None
-    counts: list[int | None] = []
+    questions: list[Work | None] = []
     for prop in properties:
         with suppress(PrismError):
             constants = {**prop.constants, **given}
             checked = check_property(prop.parsed, prop.file, names, constants)
-            counts.append(backward_steps(checked.expression))
-    return None if None in counts else max((n for n in counts if n is not None), default=None)
+            questions.append(backward_steps(checked.expression))
+    return all_work(questions) if questions else None
 
 
 def _seconds_left(deadline: float) -> float:

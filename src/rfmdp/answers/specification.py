@@ -16,15 +16,15 @@ formula: one that waits for its model, or one that is decided already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary, nodes
+from rfmdp.language.checked import Work
 from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
-from rfmdp.model.lattice import UNBOUNDED
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -242,38 +242,46 @@ def directions(
     return agent, node.nature or agent
 
 
-def backward_steps(expr: Expr) -> int | None:
+def backward_steps(expr: Expr) -> Work | None:
     """Return how many steps back from their ends the numbers of a checked property are.
 
-    UNBOUNDED: that is not known. None: it is about more states than the initial ones, or of a kind
-    that only a model with written transitions answers.
+    None: it is about more states than the initial ones, or of a kind that only a model with written
+    transitions answers.
     """
     outermost, all_ = (
         [node for node in nodes(expr, leaves) if isinstance(node, tree.OPERATORS)]
         for leaves in (tree.OPERATORS, ())
     )
-    counts = [_steps_of(operator) for operator in outermost]
-    if len(all_) > len(outermost) or None in counts:
-        return None
-    return max((count for count in counts if count is not None), default=0)
+    return None if len(all_) > len(outermost) else all_work(map(_steps_of, outermost))
 
 
-def _steps_of(operator: Expr) -> int | None:
+def all_work(questions: Iterable[Work | int | None]) -> Work | None:
+    """Return what some questions ask together; None if that is not known of one."""
+    steps, ends = 0, list[Expr]()
+    for question in questions:
+        if question is None:
+            return None
+        work = Work(question) if isinstance(question, int) else question
+        steps, ends = max(steps, work.steps), [*ends, *work.ends]
+    return Work(steps, tuple(ends))
+
+
+def _steps_of(operator: Expr) -> Work | int | None:
     match operator:
         case tree.Probability(path=path):
             match normal(path):
                 case UntilFormula(weak=True):
                     return None
-                case UntilFormula(earliest=0, latest=None):
-                    return UNBOUNDED
+                case UntilFormula(stay, target, earliest=0, latest=None):
+                    return Work(ends=(Binary("|", target, _not(stay), position=target.position),))
                 case UntilFormula(latest=latest, reward=None):
                     return latest
                 case NextFormula():
                     return 1
                 case NowFormula():
                     return 0
-        case tree.Reward(path=tree.Path(operator="F", discount=None)):
-            return UNBOUNDED
+        case tree.Reward(path=tree.Path(operator="F", discount=None, right=target)):
+            return Work(ends=(target,))
         case tree.Reward(path=tree.InstantaneousReward(step)):
             return int(number(step))
         case tree.Reward(path=tree.CumulativeReward(count, discount)):

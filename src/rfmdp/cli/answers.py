@@ -30,6 +30,7 @@ from rfmdp.cli.output import (
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
+from rfmdp.language.checked import Work
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.model.report import model_sizes
@@ -108,7 +109,7 @@ def _build(
     request: Request,
     run: Experiment,
     also_known: Collection[str],
-    steps: int | None,
+    work: Work | None,
     progress: Progress,
 ) -> AnyModel:
     exact = isinstance(inner_method(request.inner), Exact)
@@ -116,7 +117,7 @@ def _build(
         request.blueprint,
         run.constants,
         replace(request.uncertainty, radius=run.radius),
-        steps if exact else None,
+        work if exact else None,
         also_known=also_known,
         deadlock=request.deadlock,
         progress=progress,

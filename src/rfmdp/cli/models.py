@@ -16,6 +16,7 @@ from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number, standard_input
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError, PrismWarning
+from rfmdp.language.checked import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
@@ -111,7 +112,7 @@ def build_to_solve(
     blueprint: Blueprint,
     given: Mapping[str, str],
     uncertainty: Uncertainty,
-    steps: int | None,
+    work: Work | None,
     *,
     also_known: Collection[str] = (),
     deadlock: Deadlock = Deadlock.LOOP,
@@ -119,15 +120,18 @@ def build_to_solve(
 ) -> AnyModel:
     """Return a model with sets; a domain knows what a plain radius means for it.
 
-    With a number of backward steps that will be made it may come by its factors.
+    If what will be asked of it is known, it may come by its factors.
     """
     uncertainty.warn_if_all()
     if uncertainty.just_radius and blueprint.is_domain:
         given = {**given, "radius": repr(uncertainty.radius)}
         uncertainty = Uncertainty()
-    steps = steps if uncertainty.boxes else None
-    model = blueprint.build_for_steps(
-        steps, given, also_known=also_known, deadlock=deadlock, progress=progress
+    model = blueprint.build_for(
+        work if uncertainty.boxes else None,
+        given,
+        also_known=also_known,
+        deadlock=deadlock,
+        progress=progress,
     )
     return uncertainty.apply(model)
 

@@ -12,13 +12,21 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from pathlib import Path
 
 from rfmdp.domains.bounds import published_bounds
 from rfmdp.domains.table import DOMAINS, PUBLISHED, Constants, find
 from rfmdp.errors import ModelError
-from rfmdp.language.load import load_prism
+from rfmdp.language.build import build_model
+from rfmdp.language.check import check_model
+from rfmdp.language.checked import CheckedModel, Work
+from rfmdp.language.lattice import build_for
+from rfmdp.language.load import read_text
+from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
+from rfmdp.model.lattice import AnyModel, LatticeMDP, Model
 from rfmdp.objective import Spec
 
 
@@ -58,14 +66,41 @@ def domain(
 
 def open_domain(name: str, given: Constants, progress: Progress | None = None) -> FactoredMDP:
     """Return the model of a domain; `instance` and `radius` of `domain` are among what is given."""
-    values = dict(given)
-    instance, size = str(values.pop("instance", PUBLISHED)), _number(values.pop("radius", 0.0))
-    found = find(name)
-    model = load_prism(found.path, found.constants(instance) | values, progress=progress)
+    return _with_sets(name, given, build_model(checked_domain(name, given), progress=progress))
+
+
+def domain_for(
+    work: Work, name: str, given: Constants, progress: Progress | None = None
+) -> AnyModel:
+    """Return the same, by its factors if what is asked of it takes less work then."""
+    model = build_for(work, checked_domain(name, given), progress=progress)
+    if isinstance(model, LatticeMDP):
+        return _with_sets(name, given, model)
+    return _with_sets(name, given, model)
+
+
+def checked_domain(name: str, given: Constants) -> CheckedModel:
+    """Return the checked text of a domain."""
+    values = {k: value for k, value in given.items() if k not in ("instance", "radius")}
+    domain = find(name)
+    constants = domain.constants(str(given.get("instance", PUBLISHED))) | values
+    return _checked(domain.path, tuple(constants.items()))
+
+
+@cache
+def _checked(
+    path: Path, constants: tuple[tuple[str, bool | int | float | str], ...]
+) -> CheckedModel:
+    return check_model(parse_model(read_text(path), str(path)), dict(constants))
+
+
+def _with_sets(name: str, given: Constants, model: Model) -> Model:
+    """Return a nominal model with the uncertainty of a radius, if there is one."""
+    size = _number(given.get("radius", 0.0))
     if not size:
         return model
-    if instance == PUBLISHED:
-        model = published_bounds(found.name, model, size)
+    if str(given.get("instance", PUBLISHED)) == PUBLISHED:
+        model = published_bounds(find(name).name, model, size)
         return model.with_provenance(sets={"kind": "domain", "radius": size})
     return model.with_radius(size)
 

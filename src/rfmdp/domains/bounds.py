@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel, Model
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray
 
@@ -41,7 +41,7 @@ RULES = {
 PLAIN = Rule(lambda radius: 0.0)
 
 
-def published_bounds(name: str, model: FactoredMDP, radius: float) -> FactoredMDP:
+def published_bounds(name: str, model: Model, radius: float) -> Model:
     """Return a domain's model with the published uncertainty of a radius.
 
     Parameters
@@ -69,7 +69,7 @@ def published_bounds(name: str, model: FactoredMDP, radius: float) -> FactoredMD
     return model.with_marginals(boxes)
 
 
-def _matching(model: FactoredMDP, marginal: str, outcome: str) -> BoolArray:
+def _matching(model: AnyModel, marginal: str, outcome: str) -> BoolArray:
     """Return the outcomes (O,) of a scattering move with matching names."""
     found = np.zeros(len(model.outcome_names), dtype=np.bool_)
     pointers = model.marginals.outcome_ptr
@@ -80,7 +80,7 @@ def _matching(model: FactoredMDP, marginal: str, outcome: str) -> BoolArray:
     return found
 
 
-def _fall_back(model: FactoredMDP) -> BoolArray:
+def _fall_back(model: AnyModel) -> BoolArray:
     """Return the fall-back branches (O,) of the faster command of the chain."""
     pointers, nominal = model.marginals.outcome_ptr, model.marginals.nominal
     found = np.zeros(len(nominal), dtype=np.bool_)

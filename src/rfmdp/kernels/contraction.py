@@ -9,7 +9,9 @@ local states that its outcomes lead to) gives
 After the last factor W is a number: the worst expectation of one row. Rows that begin with the same
 moves share these contractions, so they are walked as a trie, depth first, with one array per depth.
 A depth decides the current values of the variables that its factor reads and that are not decided
-yet (a *branch*); an action leaves the walk where the factor does not allow it.
+yet (a *branch*); an action leaves the walk where the factor does not allow it. A factor with far
+more local states than outcomes may be *postponed*: its outcomes are picked first and stay the least
+significant digit, and are contracted last.
 
 Nature answers every fibre separately, so W is never above the row's value. One answer for all
 fibres of a node costs at most the node's *loss*, and what the rest of the walk averages cannot
@@ -22,20 +24,21 @@ The twin is the explicit solver on the same text (`tests/outer/lattice`).
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
 NOT_YET = -1  # no move was contracted at this depth
-KNOWN, TWO, BOX = 0, 1, 2  # kinds of moves: a known distribution, two outcomes, more
+KNOWN, TWO, BOX, PICK = 0, 1, 2, 3
+# kinds of moves: a known distribution, two outcomes, more; outcomes that are only picked
 FEW = 16  # fibres that are rather contracted one by one
 BITS, SKIP, MOVE, AT, TO, COUNT, PARENT, SLOT = range(8)  # columns of a program's operations
 TOLERANCE, UNDER, ROWS, MIXED, WORST = 0, 1, 2, 3, 4  # places in `totals`
 
 
 @inline_kernel
-def few_fibres(work, first, second, to, count, low, high):
+def few_fibres(source, first, second, work, to, count, low, high):
     """Contract as `two_outcomes` does, which sets out to run through long arrays."""
     most = 0.0
     least = 0.0
     for i in range(count):
-        b = work[second + i]
-        d = work[first + i] - b
+        b = source[second + i]
+        d = source[first + i] - b
         x, y = high * d, low * d
         work[to + i] = b + (x if x < y else y)
         most = d if d > most else most
@@ -44,9 +47,10 @@ def few_fibres(work, first, second, to, count, low, high):
 
 
 @step_kernel
-def two_outcomes(work, first, second, to, count, low, high):
+def two_outcomes(source, first, second, work, to, count, low, high):
     """Contract two outcomes, the first with probability low..high; returns the loss."""
-    a, b, out = work[first : first + count], work[second : second + count], work[to : to + count]
+    a, b = source[first : first + count], source[second : second + count]
+    out = work[to : to + count]
     up = 0
     down = 0
     for i in range(count):
@@ -67,20 +71,35 @@ def two_outcomes(work, first, second, to, count, low, high):
 
 
 @step_kernel
-def known_outcomes(work, at, moves, sets, move, to, count):
+def known_outcomes(source, at, moves, sets, move, work, to, count):
     """Contract a known distribution."""
     _, move_ptr, targets, begins = moves
     first = move_ptr[move]
-    base = work[at + targets[first] * count : at + (targets[first] + 1) * count]
+    base = source[at + targets[first] * count : at + (targets[first] + 1) * count]
     out = work[to : to + count]
     for i in range(count):
         out[i] = base[i]
     for k in range(1, move_ptr[move + 1] - first):
         p = sets[0][begins[move] + k]
         start = at + targets[first + k] * count
-        source = work[start : start + count]
+        other = source[start : start + count]
         for i in range(count):
-            out[i] += p * (source[i] - base[i])
+            out[i] += p * (other[i] - base[i])
+
+
+@step_kernel
+def picked_outcomes(source, at, moves, move, work, to, count):
+    """Copy what outcomes lead to, outcomes last; the last one fills what others of the factor have.
+
+    `begins` of such a move is the number of outcomes that there is room for.
+    """
+    _, move_ptr, targets, begins = moves
+    first, width = move_ptr[move], begins[move]
+    rest = count // width
+    for k in range(width):
+        start = at + targets[min(first + k, move_ptr[move + 1] - 1)] * rest
+        for i in range(rest):
+            work[to + i * width + k] = source[start + i]
 
 
 @inline_kernel
@@ -118,7 +137,7 @@ def mean_from(values, size, member):
 
 
 @step_kernel
-def box_outcomes(work, at, moves, sets, move, to, count, scratch, order):
+def box_outcomes(source, at, moves, sets, move, work, to, count, scratch, order):
     """Contract three and more outcomes of a box; returns the loss.
 
     The one answer for all fibres that the loss is of is the answer to their sum.
@@ -130,13 +149,13 @@ def box_outcomes(work, at, moves, sets, move, to, count, scratch, order):
     for k in range(size):
         total = 0.0
         for i in range(count):
-            total += work[at + targets[first + k] * count + i]
+            total += source[at + targets[first + k] * count + i]
         values[k] = total
     worst_of_box(values, size, sets, begin, order, common)
     loss = 0.0
     for i in range(count):
         for k in range(size):
-            values[k] = work[at + targets[first + k] * count + i]
+            values[k] = source[at + targets[first + k] * count + i]
         worst_of_box(values, size, sets, begin, order, member)
         least = mean_from(values, size, member)
         work[to + i] = least
@@ -145,20 +164,23 @@ def box_outcomes(work, at, moves, sets, move, to, count, scratch, order):
 
 
 @inline_kernel
-def contract(work, at, to, count, moves, sets, move, scratch, order):
-    """Contract W_d at `at` by a move to W_{d+1} at `to`; returns the loss."""
+def contract(source, at, work, to, count, moves, sets, move, scratch, order):
+    """Contract W_d at `at` of source by a move to W_{d+1} at `to` of work; returns the loss."""
     kind, move_ptr, targets, begins = moves
     if kind[move] == TWO:
         lower, upper = sets
         first, begin = move_ptr[move], begins[move]
         one, two = at + targets[first] * count, at + targets[first + 1] * count
         if count < FEW:
-            return few_fibres(work, one, two, to, count, lower[begin], upper[begin])
-        return two_outcomes(work, one, two, to, count, lower[begin], upper[begin])
+            return few_fibres(source, one, two, work, to, count, lower[begin], upper[begin])
+        return two_outcomes(source, one, two, work, to, count, lower[begin], upper[begin])
     if kind[move] == KNOWN:
-        known_outcomes(work, at, moves, sets, move, to, count)
+        known_outcomes(source, at, moves, sets, move, work, to, count)
         return 0.0
-    return box_outcomes(work, at, moves, sets, move, to, count, scratch, order)
+    if kind[move] == PICK:
+        picked_outcomes(source, at, moves, move, work, to, count)
+        return 0.0
+    return box_outcomes(source, at, moves, sets, move, work, to, count, scratch, order)
 
 
 @inline_kernel
@@ -175,40 +197,43 @@ def lowest_bit(mask):
 
 
 @kernel
-def step_back(trie, program, moves, sets, rewards, signs, work, out, choice, mixed, totals, stack):
-    """Fill out (S,) and choice (S,) with the best rows' values before a step, agent's sign first.
+def step_back(
+    trie, program, moves, sets, rewards, signs, value, work, out, choice, mixed, totals, stack
+):
+    """Fill out (S,) and choice (S,) with the best rows' worth before a step; nature minimises.
 
     trie    (inner, begins, entry_ptr, code_first, entry_move, entry_branch, entry_actions, offset,
             change_ptr, change_depth, change_by); entries of a depth d and a code c are
             entry_ptr[code_first[d] + c] .. , sorted by move: move (negative: the certain local
             state -1 - move), branch, and the actions (bits) that make it. A branch moves the state
             by `offset` and changes the codes of later depths.
-    program (op_ptr, ops (N, 8)): what is left of the trie below the last of these depths, by its
-            code; see the columns above
+    program (first, end, ops (N, 8)): what is left of the trie below the last of these depths, by
+            its code; see the columns above
     moves   (kind, move_ptr, targets, begin): where a move's outcomes begin in `sets`
     sets    (lower, upper): of boxes
     rewards (class_actions (C,) bits, pays (C, S)): what actions pay, by classes
-    signs   (agent, nature, discount)
-    work    (sum of sizes,): W_0 = nature * V first, then room for W_d at begins[d]
+    signs   (agent, discount)
+    value   (S,) W_0
+    work    room for W_d, d > 0, at begins[d]
     mixed   (states, actions, lows, losses): room for rows whose loss is above tolerance
     totals  see the places above
-    stack   room: integers (6, D + 1), floats (2, D + 1), bits (D + 1,), floats (3, widest),
+    stack   room: integers (7, D + 1), floats (2, D + 1), bits (D + 1,), floats (3, widest),
             integers (widest,), floats (room of programs,), losses (slots,)
     """
     inner, begins, entry_ptr, code_first, entry_move, entry_branch, entry_actions = trie[:7]
     offset, change_ptr, change_depth, change_by = trie[7:]
-    op_ptr, ops = program
+    op_first, op_end, ops = program
     class_actions, pays = rewards
     classes = len(class_actions)
-    agent, nature, discount = signs
+    agent, discount = signs
     mixed_state, mixed_action, mixed_low, mixed_loss = mixed
     bottom = len(inner) - 1
     integers, floats, actions, scratch, order, small, losses = stack
-    code, place, end, at, state, done = integers
+    code, place, end, at, state, done, moved = integers
     loss, cost = floats
     for d in range(bottom + 1):
         code[d] = 0
-    at[0], state[0], loss[0], done[0] = 0, 0, 0.0, NOT_YET
+    at[0], state[0], loss[0], done[0], moved[0] = 0, 0, 0.0, NOT_YET, 0
     actions[0] = -1
     tolerance = totals[TOLERANCE]
     under = 0.0
@@ -229,13 +254,16 @@ def step_back(trie, program, moves, sets, rewards, signs, work, out, choice, mix
                     continue
                 move = entry_move[entry]
                 path = loss[d]
+                after = moved[d]
                 if move < 0:
-                    source = at[d] - (1 + move) * inner[d]
+                    here = at[d] - (1 + move) * inner[d]
                 else:
-                    source = begins[d + 1]
+                    here = begins[d + 1]
+                    after = 1
                     if done[d] != move:
+                        source = work if moved[d] else value
                         cost[d] = contract(
-                            work, at[d], source, inner[d], moves, sets, move, scratch, order
+                            source, at[d], work, here, inner[d], moves, sets, move, scratch, order
                         )
                         done[d] = move
                     path += cost[d]
@@ -244,7 +272,8 @@ def step_back(trie, program, moves, sets, rewards, signs, work, out, choice, mix
                     code[change_depth[k]] += change_by[k]
                 base = state[d] + offset[branch]
                 d += 1
-                at[d] = source
+                at[d] = here
+                moved[d] = after
                 state[d] = base
                 loss[d] = path
                 actions[d] = able
@@ -258,10 +287,11 @@ def step_back(trie, program, moves, sets, rewards, signs, work, out, choice, mix
             able = actions[d]
             base = state[d]
             losses[0] = loss[d]
+            source = work if moved[d] else value
             for i in range(inner[d]):
-                small[i] = work[at[d] + i]
-            k = op_ptr[code[d]]
-            stop = op_ptr[code[d] + 1]
+                small[i] = source[at[d] + i]
+            k = op_first[code[d]]
+            stop = op_end[code[d]]
             while k < stop:
                 op = ops[k]
                 members = able & op[BITS]
@@ -272,7 +302,7 @@ def step_back(trie, program, moves, sets, rewards, signs, work, out, choice, mix
                 move = op[MOVE]
                 if move >= 0:
                     losses[op[SLOT]] = losses[op[PARENT]] + contract(
-                        small, op[AT], op[TO], op[COUNT], moves, sets, move, scratch, order
+                        small, op[AT], small, op[TO], op[COUNT], moves, sets, move, scratch, order
                     )
                     continue
                 s = base + op[TO]
@@ -284,7 +314,7 @@ def step_back(trie, program, moves, sets, rewards, signs, work, out, choice, mix
                     if payers != 0 and (bits == 0 or agent * (pays[c, s] - best) > 0.0):
                         best = pays[c, s]
                         bits = payers
-                q = best + discount * (nature * small[op[AT]])
+                q = best + discount * small[op[AT]]
                 rows += 1
                 if path > tolerance:
                     worst = max(worst, path)

@@ -62,6 +62,14 @@ class CheckedModel:
         return {v.name: Type.BOOL if v.boolean else Type.INT for v in self.variables}
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What questions ask of a model: backward steps, or plays that go on until they end."""
+
+    steps: int = 0
+    ends: tuple[Expr, ...] = ()  # where plays end, of questions without a number of steps
+
+
 def model_type(model: AnyModel) -> ModelType:
     """Return the PRISM type that a model amounts to; one row per state is a chain."""
     if model.rows == model.states:

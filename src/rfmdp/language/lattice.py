@@ -16,10 +16,20 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.ast import Command, Expr, Module, Name, nodes
+from rfmdp.language.ast import (
+    Command,
+    Expr,
+    Ite,
+    Label,
+    Literal,
+    Module,
+    Name,
+    nodes,
+    rewrite,
+)
 from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
-from rfmdp.language.checked import CHAINS, CheckedModel
+from rfmdp.language.checked import CHAINS, CheckedModel, Work
 from rfmdp.language.commands import has_intervals, probability_ends
 from rfmdp.language.constants import Given
 from rfmdp.language.distributions import NamedBox, command_distribution, packed
@@ -31,7 +41,6 @@ from rfmdp.memory import available_memory
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import (
     FORBIDDEN,
-    UNBOUNDED,
     AnyModel,
     Factor,
     Formula,
@@ -39,7 +48,7 @@ from rfmdp.model.lattice import (
     LatticeMDP,
     Moves,
 )
-from rfmdp.model.lattice_order import contractions, in_good_order
+from rfmdp.model.lattice_order import Clock, clock_of, contractions, in_good_order
 from rfmdp.ragged import starts
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -47,8 +56,8 @@ from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 MOST_CONTEXTS = 1 << 14  # of a module
 MOST_ACTIONS = 62
 MOST_STATES = 1 << 31
-WIDE = 1 << 8  # successors of a row, from which on contraction may pay
-FEW, MANY = 1 << 20, 1 << 26  # transitions: that are written out anyway, that memory easily holds
+WIDE = 1 << 5  # successors of a row, from which on contraction may pay
+FEW, MANY = 1 << 18, 1 << 26  # transitions: that are written out anyway, that memory easily holds
 WRITTEN = 32.0  # bytes of a transition while a model is built and solved
 AT_ONCE = 16  # states that are explored before transitions are counted
 CONTRACTING, SWEEPING, EXPLORING = 4.0, 4.0, 40.0  # ns per number contracted, and per transition
@@ -126,7 +135,7 @@ class _Tables:
         return *map(self._expressions.add, command.children()), *counts, *assigned
 
     def _columns_read(self, module: Module) -> set[int]:
-        exprs = [expr for command in module.commands for expr in command.children()]
+        exprs = [_decided(expr) for command in module.commands for expr in command.children()]
         names = {node.name for expr in exprs for node in nodes(expr) if isinstance(node, Name)}
         return {self.column[name] for name in names}
 
@@ -159,10 +168,15 @@ class _Tables:
         here = values[enabled]
         targets = self._targets(columns, command, here)
         ends = [[self._evaluate(e, here) for e in probability_ends(u)] for u in command.updates]
-        lower, upper = (np.stack([end[k] for end in ends], axis=1) for k in (0, -1))
-        for i, context in enumerate(enabled):
-            possible, marginal = self._marginal(command, module, lower[i], upper[i], here[i])
-            table[context] = self.move(marginal, targets[i, possible].tolist())
+        sides = [np.stack([end[k] for end in ends], axis=1) for k in (0, -1)]
+        both = np.concatenate([*sides, targets.astype(np.float64)], axis=1)
+        _, some, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        moves = []
+        for i in some.tolist():
+            lower, upper = sides[0][i], sides[1][i]
+            possible, marginal = self._marginal(command, module, lower, upper, here[i])
+            moves.append(self.move(marginal, targets[i, possible].tolist()))
+        table[enabled] = np.array(moves, dtype=np.int32)[kind.reshape(-1)]
         return table
 
     def _evaluate(self, expr: Expr, values: Int32Array) -> AnyArray:
@@ -236,17 +250,18 @@ def parse_lattice(
         ) from None
 
 
-def build_for_steps(
+def build_for(
+    work: Work,
     checked: CheckedModel,
-    steps: int,
     *,
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> AnyModel:
-    """Return a model by its factors if that is less work over some backward steps.
+    """Return a model by its factors if what is asked of it takes less work then.
 
     That is counted: the reachable transitions are written out as long as that takes less than the
-    contractions would. A model that is complete by then stays written out.
+    contractions would. A model that is complete by then stays written out. So does one whose plays
+    may last, if its transitions fit into memory: they prove more.
     """
     most = math.inf
 
@@ -258,10 +273,13 @@ def build_for_steps(
 
     lattice = _worth_contracting(checked, deadlock)
     if lattice is not None:
-        work = contractions(lattice) * CONTRACTING * steps
-        most = min(max(work / (EXPLORING + SWEEPING * steps), FEW), MANY)
-        if steps == UNBOUNDED:  # then transitions prove more: by which of them nature can remove
+        clock = clock_of(lattice) if work.ends else None
+        if work.ends and not (clock is not None and _all_end(work, clock, lattice, checked)):
             most = max(available_memory() / WRITTEN, FEW)
+        else:  # a clock takes one step back per level, which is one step of all states
+            steps = max(work.steps, 1 if work.ends else 0)
+            contracting = contractions(lattice) * CONTRACTING * steps
+            most = min(max(contracting / (EXPLORING + SWEEPING * steps), FEW), MANY)
         at_first = _transitions_of(lattice, lattice.initial)
         if at_first * AT_ONCE > most:
             return lattice
@@ -272,10 +290,26 @@ def build_for_steps(
         return lattice
 
 
+def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel) -> bool:
+    """Return whether all plays of all questions are over when a clock stays where it is."""
+    labels = {label.name: label.value for label in checked.labels}
+    lasting = np.flatnonzero(clock.states(model, 0))
+    if model.deadlocks is not None:
+        lasting = np.union1d(lasting, np.flatnonzero(model.deadlocks))
+    values = model.state_values(lasting)
+    for end in work.ends:
+        used = {node.name for node in nodes(end) if isinstance(node, Label)}
+        if not used <= set(labels):
+            return False
+        end = rewrite(end, lambda node: labels[node.name] if isinstance(node, Label) else node)
+        if not evaluate_states(end, checked, values).all():
+            return False
+    return True
+
+
 def _worth_contracting(checked: CheckedModel, deadlock: Deadlock) -> LatticeMDP | None:
     """Return a model by its factors, None if it is none or has few transitions per row."""
-    widths = [max(len(c.updates) for c in m.commands) for m in checked.modules if m.commands]
-    if math.prod(widths) < WIDE:
+    if max(map(partial(_width, checked), checked.actions), default=1) < WIDE:
         return None
     try:
         lattice = in_good_order(build_lattice(checked))
@@ -286,6 +320,12 @@ def _worth_contracting(checked: CheckedModel, deadlock: Deadlock) -> LatticeMDP 
     return lattice if contractions(lattice) < lattice.transitions else None
 
 
+def _width(checked: CheckedModel, action: str) -> int:
+    """Return how many successors a row of an action may have."""
+    commands = [[c for c in module.commands if c.action == action] for module in checked.modules]
+    return math.prod(max(len(c.updates) for c in some) for some in commands if some)
+
+
 def _transitions_of(model: LatticeMDP, states: IntArray) -> int:
     """Return how many transitions some states have."""
     total = 0
@@ -294,6 +334,17 @@ def _transitions_of(model: LatticeMDP, states: IntArray) -> int:
         moves = model.row_moves(states, np.full(len(states), action))
         total += int(np.prod(sizes[moves].astype(np.float64), axis=1).sum())
     return total
+
+
+def _decided(expr: Expr) -> Expr:
+    """Return an expression without the branches that its constants exclude."""
+
+    def chosen(node: Expr) -> Expr:
+        if isinstance(node, Ite) and isinstance(node.condition, Literal):
+            return node.then if node.condition.value else node.otherwise
+        return node
+
+    return rewrite(expr, chosen)
 
 
 class _Enough(Exception):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from rfmdp.sets.marginals import Kind, Marginals, boxes_around, radii_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action
-UNBOUNDED = 1 << 62  # backward steps of a question that has no number of them
 CHUNK = 1 << 16  # states whose variables are looked at at once
 
 Formula: TypeAlias = Callable[[Int32Array], AnyArray]
@@ -300,6 +299,7 @@ class LatticeMDP:
 
 
 AnyModel: TypeAlias = FactoredMDP | LatticeMDP
+Model = TypeVar("Model", FactoredMDP, LatticeMDP)
 
 
 def written(model: AnyModel) -> FactoredMDP:

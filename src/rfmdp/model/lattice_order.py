@@ -2,17 +2,78 @@
 
 Contracting a factor needs the current values of what it reads, and every later array is made once
 for each of them. So the next factor is one that reads little that is not read already; of those
-the one that shrinks the arrays most.
+the one that shrinks the arrays most. A clock comes first: few of its local states can follow.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.model.lattice import FORBIDDEN, LatticeMDP
+from rfmdp.types import BoolArray, IntArray
+
+LONGEST = 1 << 12  # local states of a clock
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clock:
+    """A factor that never comes back to a local state that it left, except to stay for ever.
+
+    Its local states have levels: those of level 0 stay, the others lead to lower levels only.
+    """
+
+    factor: int
+    level: IntArray  # (local states,)
+
+    def states(self, model: LatticeMDP, level: int) -> BoolArray:
+        """Return the states of a level, (S,)."""
+        before = math.prod(model.sizes[: self.factor])
+        after = math.prod(model.sizes[self.factor + 1 :])
+        return np.tile(np.repeat(self.level == level, after), before)
+
+
+def clock_of(model: LatticeMDP) -> Clock | None:
+    """Return the clock with the most levels; None: no factor is one."""
+    clocks = []
+    for d in range(len(model.factors)):
+        if model.sizes[d] > LONGEST:
+            continue
+        level = _levels(_local_graph(model, d))
+        if level is not None:
+            clocks.append(Clock(d, level))
+    return max(clocks, key=lambda clock: int(clock.level.max()), default=None)
+
+
+def _local_graph(model: LatticeMDP, d: int) -> BoolArray:
+    """Return which local states of a factor lead to which, in any context by any action."""
+    factor, size = model.factors[d], model.sizes[d]
+    radix = [model.radix(c) for c in factor.reads]
+    digits = np.indices(radix).reshape(len(radix), len(factor.moves))
+    local = np.zeros(len(factor.moves), dtype=np.int64)
+    for column in factor.columns:
+        local = local * model.radix(column) + digits[factor.reads.index(column)]
+    leads = np.zeros((size, size), dtype=np.bool_)
+    pairs = local[:, None] * len(model.moves.marginal) + factor.moves
+    pairs = np.unique(pairs[factor.moves != FORBIDDEN])
+    for here, move in zip(*np.divmod(pairs, len(model.moves.marginal)), strict=True):
+        first, end = model.moves.target_ptr[move : move + 2]
+        leads[here, model.moves.targets[first:end]] = True
+    return leads
+
+
+def _levels(leads: BoolArray) -> IntArray | None:
+    """Return the levels of local states; None if they form a cycle, or all of them stay."""
+    level = np.full(len(leads), -1)
+    level[~(leads & ~np.eye(len(leads), dtype=np.bool_)).any(axis=1)] = 0
+    while (level < 0).any():
+        ready = (level < 0) & ~leads[:, level < 0].any(axis=1)
+        if not ready.any():
+            return None
+        level[ready] = int(level.max()) + 1
+    return level if level.max() > 0 else None
 
 
 def in_good_order(model: LatticeMDP) -> LatticeMDP:
@@ -20,6 +81,11 @@ def in_good_order(model: LatticeMDP) -> LatticeMDP:
     left = list(range(len(model.factors)))
     order: list[int] = []
     decided: set[int] = set()
+    clock = clock_of(model)
+    if clock is not None:
+        order.append(clock.factor)
+        left.remove(clock.factor)
+        decided |= set(model.factors[clock.factor].reads)
     while left:
         best = min(left, key=lambda d: (_growth(model, d, decided), -model.sizes[d], d))
         decided |= set(model.factors[best].reads)
@@ -34,6 +100,20 @@ def _growth(model: LatticeMDP, d: int, decided: set[int]) -> float:
     for column in set(model.factors[d].reads) - decided:
         growth *= model.radix(column)
     return growth / model.sizes[d]
+
+
+def postponed(model: LatticeMDP) -> int:
+    """Return how many outcomes of the first factor are picked, to be contracted last; 0: none.
+
+    A clock is: what it leads to differs in more than its own worth, so that hardly one answer of
+    nature would fit all that the other factors may do.
+    """
+    if model.sizes[0] > LONGEST or _levels(_local_graph(model, 0)) is None:
+        return 0
+    table = model.factors[0].moves
+    moves = np.unique(table[table != FORBIDDEN])
+    outcomes = int(np.max(np.diff(model.moves.target_ptr)[moves], initial=1))
+    return outcomes if 1 < outcomes < model.sizes[0] else 0
 
 
 def contractions(model: LatticeMDP) -> float:
@@ -58,6 +138,8 @@ def contractions(model: LatticeMDP) -> float:
             [len(np.unique(row[u])) for row, u in zip(moves, uncertain, strict=True)]
         )
         states /= size
+        if not decided:
+            states *= max(postponed(model), 1)
         total += arrays * float(different) * states
         decided |= set(factor.reads)
     return total

@@ -135,6 +135,35 @@ class Lattice:
             depths.append(Fresh(states, codes))
         return depths
 
+    @cached_property
+    def levels(self) -> IntArray | None:
+        """Levels of the first factor's local states if it is a clock, else None.
+
+        Those of level 0 stay for ever, the others lead to lower levels only.
+        """
+        factor = self.factors[0]
+        local = self.fresh[0].states // (self.states // factor.size)
+        context = self.fresh[0].codes[0]
+        leads = np.zeros((factor.size, factor.size), dtype=np.bool_)
+        pairs = local[:, None] * len(self.move_sets) + factor.moves[context]
+        pairs = np.unique(pairs[factor.moves[context] != FORBIDDEN])
+        for here, move in zip(*np.divmod(pairs, len(self.move_sets)), strict=True):
+            leads[here, self.move_targets(move)] = True
+        level = np.full(factor.size, -1)
+        level[~(leads & ~np.eye(factor.size, dtype=np.bool_)).any(axis=1)] = 0
+        while (level < 0).any():
+            ready = (level < 0) & ~leads[:, level < 0].any(axis=1)
+            if not ready.any():
+                return None
+            level[ready] = int(level.max()) + 1
+        return level
+
+    def level_states(self, level: int) -> BoolArray:
+        """Return the states of a level, (S,); none if there are no levels."""
+        first = self.factors[0].size
+        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
+        return np.repeat(holds, self.states // first)
+
     def move_targets(self, move: int) -> IntArray:
         """Return the local states that a move leads to."""
         return self.targets[self.target_ptr[move] : self.target_ptr[move + 1]]
@@ -159,19 +188,23 @@ class Lattice:
             where[states] = ~np.logical_and.reduce(able).any(axis=1)
         return where
 
-    def row(self, state: int, action: int) -> tuple[list[int], IntArray]:
-        """Return the sets of one row and its successors in C order of their outcomes."""
+    def rows(self, states: IntArray, action: int) -> tuple[IntArray, IntArray]:
+        """Return sets (N, n) and successors (N, K) in C order of some rows of an action.
+
+        In every factor all of them must have sets of one size, or none.
+        """
         ids = []
-        successors = np.zeros(1, dtype=np.int64)
+        successors = np.zeros((len(states), 1), dtype=np.int64)
         inner = self.states
-        for factor, table in zip(self.factors, self.moves_of(np.array([state])), strict=True):
+        for factor, table in zip(self.factors, self.moves_of(states), strict=True):
             inner //= factor.size
-            move = int(table[0, action])
-            targets = self.move_targets(move) * inner
-            successors = (successors[:, None] + targets).reshape(-1)
-            if self.move_sets[move] >= 0:
-                ids.append(int(self.move_sets[move]))
-        return ids, successors
+            moves = table[:, action]
+            size = int(self.target_ptr[moves[0] + 1] - self.target_ptr[moves[0]])
+            targets = self.targets[self.target_ptr[moves][:, None] + np.arange(size)] * inner
+            successors = (successors[:, :, None] + targets[:, None]).reshape(len(states), -1)
+            if self.move_sets[moves[0]] >= 0:
+                ids.append(self.move_sets[moves])
+        return np.stack(ids, axis=1), successors
 
 
 def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance | None) -> Lattice:

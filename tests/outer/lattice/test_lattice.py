@@ -131,16 +131,18 @@ def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, r
     assert rf.verify(ours).valid, str(rf.verify(ours))
 
 
-def ending(text: str, by_chance: bool) -> str:
-    """Return a network with one more module, by which every play is over: by chance, or by time."""
-    lines = ["module last", "  t : [0..2];"]
+ENDS = {  # how one more module ends every play: by chance, by time, by a clock that may stand still
+    "chance": ["t<2 -> 0.4 : (t'=2) + 0.6 : true;"],
+    "time": ["t<2 -> (t'=t+1);"],
+    "stalls": ["t<2 & b=1 -> 0.4 : (b'=0) + 0.6 : (t'=t+1);", "t<2 & b=0 -> (b'=1) & (t'=t+1);"],
+}
+
+
+def ending(text: str, how: str) -> str:
+    """Return a network with one more module, by which every play is over."""
+    lines = ["module last", "  t : [0..2];", "  b : [0..1];"]
     for action in sorted(set(re.findall(r"\[(\w+)\] .*->", text))):
-        lines += [
-            f"  [{action}] t<2 -> 0.4 : (t'=2) + 0.6 : true;"
-            if by_chance
-            else f"  [{action}] t<2 -> (t'=t+1);",
-            f"  [{action}] t=2 -> true;",
-        ]
+        lines += [f"  [{action}] {command}" for command in (*ENDS[how], "t=2 -> true;")]
     lines += ["endmodule", 'label "over" = t=2;', 'label "on" = t<2;']
     return text.replace('label "goal"', "\n".join([*lines, 'label "goal"']))
 
@@ -150,10 +152,10 @@ UNBOUNDED = st.sampled_from(
 )
 
 
-@given(texts(), st.booleans(), UNBOUNDED, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.3]))
-def test_targets_of_plays_that_end(text, by_chance, objective, agent, nature, radius):
+@given(texts(), st.sampled_from(list(ENDS)), UNBOUNDED, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.3]))
+def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius):
     """Without a horizon, where every play ends: the bounds of the written model, verified."""
-    lattice, written = both(ending(text, by_chance), radius)
+    lattice, written = both(ending(text, how), radius)
     spec = rf.Spec(objective, agent, nature)
     everywhere = np.ones(lattice.states, dtype=bool)
     limits = rf.Limits(precision=1e-9, measure=rf.Measure.ABSOLUTE)
@@ -292,7 +294,7 @@ def test_interrupted_results_are_proven_again(monkeypatch, stop, objective):
     from rfmdp.outer.lattice.sweep import Sweep
 
     text = COIN.replace("true", "x=0").replace("endmodule", "\n[stay] x=1 -> true;\nendmodule ")
-    text = ending(text + 'label "goal" = x=1; rewards "r" true : 1; endrewards', True)
+    text = ending(text + 'label "goal" = x=1; rewards "r" true : 1; endrewards', "chance")
     model = rf.parse_lattice(text).with_radius(0.1)
     calls, back = [], Sweep.back
 
@@ -324,7 +326,7 @@ def test_what_lasts_too_long_is_not_proven(monkeypatch):
     """The checker tries so many steps; that it found no end says nothing against a claim."""
     from rfmdp.verification import lattice as checker
 
-    model = rf.parse_lattice(ending(COIN + 'label "goal" = x=1;', True)).with_radius(0.1)
+    model = rf.parse_lattice(ending(COIN + 'label "goal" = x=1;', "chance")).with_radius(0.1)
     solution = rf.solve(model, rf.Spec(rf.Reach("over")))
     monkeypatch.setattr(checker, "LONGEST", 1)
     assert str(rf.verify(solution)).startswith("NOT PROVEN: plays end")

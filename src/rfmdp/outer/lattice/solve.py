@@ -20,10 +20,11 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.lattice import LatticeMDP
-from rfmdp.objective import MAX, Direction, Spec
+from rfmdp.model.lattice_order import Clock, clock_of
+from rfmdp.objective import MAX, MIN, Direction, Spec
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
 from rfmdp.outer.problem import where
-from rfmdp.outer.settings import STOPS, Clock, Limits, status_of
+from rfmdp.outer.settings import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.types import AnyArray, BoolArray, FloatArray
@@ -41,12 +42,15 @@ class _Fixed:
 
 @dataclass(slots=True, eq=False)
 class _Horizon:
-    """A finite horizon as a start and what is fixed before each step, last step first."""
+    """A finite horizon as a start and what is fixed before each step, last step first.
+
+    Nature minimises: where she maximises, all numbers have the other sign.
+    """
 
     start: FloatArray
     payments: Payments
     agent: Direction
-    nature: Direction
+    negated: bool
     steps: list[_Fixed | None]
     ends: _Fixed | None = None  # without a horizon: where plays end
     discount: float = 1.0
@@ -68,16 +72,18 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     stats = Stats()
     with stats.phase("prepare"):
         horizon = _posed(model, spec)
-        sweep = Sweep(model, horizon.agent, horizon.nature, horizon.payments, horizon.discount)
+        sweep = Sweep(model, horizon.agent, horizon.payments, horizon.discount)
     with stats.phase("solve"):
         run = _run
         if horizon.ends is not None:
             run = _to_target
         elif spec.objective.span[1] is None:
             run = _discounted
-        value, errors, rules, stopped = run(model, horizon, sweep, Clock(limits), stats, interest)
-    probability, flipped = horizon.probability, horizon.flipped
+        value, errors, rules, stopped = run(model, horizon, sweep, Watch(limits), stats, interest)
+    probability, flipped, negated = horizon.probability, horizon.flipped, horizon.negated
     del sweep, horizon  # their arrays are as large as those that follow
+    if negated:
+        value, errors = 0.0 - value, Errors(errors.below, errors.above)  # no zero is negative
     lower, upper = value - errors.above, value + errors.below
     if probability:
         np.clip(lower, 0.0, 1.0, out=lower)
@@ -111,21 +117,22 @@ def _posed(model: LatticeMDP, spec: Spec) -> _Horizon:
     require_memory(float(model.states) * (last or 1), f"A policy with a rule per step ({last})")
     if not objective.rewarded:
         return _until(model, spec)
+    sign = -spec.nature.sign
     start = np.zeros(model.states)
     rewards = model.reward(objective.reward_name)
     if not objective.summed:
         if rewards.state is not None:
-            start = model.evaluate(rewards.state)
+            start = sign * model.evaluate(rewards.state)
         payments = Payments.nothing(model)
     else:
         payments = Payments.of(model, rewards)
+        payments = payments.negated() if sign < 0.0 else payments
     steps: list[_Fixed | None] = [None] * (last or 0)
     ends = None
     if "target" in objective.sets:
         ends = _Fixed(where(model, objective.sets["target"]), start)
-    return _Horizon(
-        start, payments, spec.agent, spec.nature, steps, ends, discount=objective.factor
-    )
+    agent = spec.agent if sign > 0.0 else spec.agent.opposite
+    return _Horizon(start, payments, agent, sign < 0.0, steps, ends, discount=objective.factor)
 
 
 def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
@@ -138,19 +145,18 @@ def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
         sets = {"target": ~sets["stay"]}
     target = sets["target"]
     outside = ~sets["stay"] if "stay" in sets else np.zeros(model.states, dtype=np.bool_)
+    if nature is MAX:
+        agent = agent.opposite
     first, last = objective.span
-    goal = target.astype(np.float64)
+    goal = np.where(target, -nature.sign, 0.0)
     inside = _Fixed(target | outside, goal)
-    if last is None:
-        return _Horizon(
-            goal, Payments.nothing(model), agent, nature, [], inside,
-            flipped=objective.complement, probability=True,
-        )  # fmt: skip
     before = _Fixed(outside, np.zeros(model.states)) if outside.any() else None
-    steps: list[_Fixed | None] = [*[inside] * (last - first), *[before] * first]
+    steps: list[_Fixed | None] = []
+    if last is not None:
+        steps = [*[inside] * (last - first), *[before] * first]
     return _Horizon(
-        goal, Payments.nothing(model), agent, nature, steps, flipped=objective.complement,
-        probability=True,
+        goal, Payments.nothing(model), agent, nature is MAX, steps,
+        inside if last is None else None, flipped=objective.complement, probability=True,
     )  # fmt: skip
 
 
@@ -158,7 +164,7 @@ def _run(
     model: LatticeMDP,
     horizon: _Horizon,
     sweep: Sweep,
-    clock: Clock,
+    watch: Watch,
     stats: Stats,
     interest: BoolArray,
 ) -> tuple[FloatArray, Errors, AnyArray, Status | None]:
@@ -179,7 +185,7 @@ def _run(
             stats.rows += sweep.rows
             stats.rows_branched += sweep.mixed
             if done < count:
-                clock.tick("steps", errors.above + errors.below)
+                watch.tick("steps", errors.above + errors.below)
     except STOPS as stop:
         stopped = status_of(stop)
         rules[: count - done] = model.some_rule()  # what may follow holds for every action
@@ -204,7 +210,7 @@ def _hull(horizon: _Horizon, value: FloatArray, errors: Errors, done: int) -> tu
 
 
 def _discounted(
-    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, clock: Clock, stats: Stats,
+    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, watch: Watch, stats: Stats,
     interest: BoolArray,
 ) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
     """Iterate until a step moves the value so little that the fixed point is close."""
@@ -219,26 +225,29 @@ def _discounted(
             stats.robust_sweeps += 1
             stats.rows += sweep.rows
             low, high = value - errors.above, value + errors.below
-            if clock.limits.excess(low, high, interest) <= 0.5:
+            if watch.limits.excess(low, high, interest) <= 0.5:
                 break
-            clock.tick("discounted", errors.above + errors.below)
+            watch.tick("discounted", errors.above + errors.below)
     except STOPS as stop:
         stopped = status_of(stop)
     return value, errors, rules, stopped
 
 
 def _to_target(
-    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, clock: Clock, stats: Stats,
+    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, watch: Watch, stats: Stats,
     interest: BoolArray,
 ) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
     """Iterate until a step moves the value so little that the fixed point is close."""
     ends = horizon.ends
     assert ends is not None
+    clock = clock_of(model)
+    if clock is not None and _ends_by(clock, model, ends.states):
+        return _level_by_level(model, horizon, ends, sweep, clock, watch, stats)
     value, stopped = ends.value, None
     # a value, its errors, and the policy of a step back from it
     proven = value, Errors(np.inf, np.inf), model.some_rule()
     try:
-        steps, lasting = _endurance(model, ends.states, clock)
+        steps, lasting = _endurance(model, ends.states, watch)
         factor = max(steps, 1) / (1.0 - lasting) * (1.0 + 8.0 * UNIT)
         while True:
             after, choice, more = sweep.back(value)
@@ -251,18 +260,48 @@ def _to_target(
             stats.robust_sweeps += 1
             stats.rows += sweep.rows
             low, high = value - around.above, value + around.below
-            close = clock.limits.excess(low, high, interest, float(horizon.probability)) <= 0.5
+            close = watch.limits.excess(low, high, interest, float(horizon.probability)) <= 0.5
             if close or np.array_equal(after, value):
                 break
             value = after
-            clock.tick("to the target", around.above + around.below)
+            watch.tick("to the target", around.above + around.below)
     except STOPS as stop:
         stopped = status_of(stop)
     value, errors, rule = proven
     return value, errors, rule[None], stopped
 
 
-def _endurance(model: LatticeMDP, ends: BoolArray, clock: Clock) -> tuple[int, float]:
+def _ends_by(clock: Clock, model: LatticeMDP, ends: BoolArray) -> bool:
+    """Return whether every play has ended when a clock stays where it is."""
+    lasting = clock.states(model, 0)
+    if model.deadlocks is not None:
+        lasting |= model.deadlocks
+    return bool(ends[lasting].all())
+
+
+def _level_by_level(
+    model: LatticeMDP, horizon: _Horizon, ends: _Fixed, sweep: Sweep, clock: Clock, watch: Watch,
+    stats: Stats,
+) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
+    """Step back once per level of a clock; states of a level lead to lower ones only."""
+    value, rule = ends.value.copy(), model.some_rule()
+    errors, stopped = Errors(), None
+    try:
+        for level in range(1, int(clock.level.max()) + 1):
+            after, choice, more = sweep.back(value, sweep.level(clock, level))
+            here = clock.states(model, level) & ~ends.states
+            value[here], rule[here] = after[here], choice[here]
+            errors = errors.after(1.0, more)
+            stats.robust_sweeps += 1
+            stats.rows += sweep.rows
+            stats.rows_branched += sweep.mixed
+            watch.tick("level by level", errors.above + errors.below)
+    except STOPS as stop:
+        errors, stopped = Errors(np.inf, np.inf), status_of(stop)
+    return value, errors, rule[None], stopped
+
+
+def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, float]:
     """Return a number of steps, and the largest probability that a play lasts longer.
 
     Raises
@@ -270,12 +309,12 @@ def _endurance(model: LatticeMDP, ends: BoolArray, clock: Clock) -> tuple[int, f
     UnsupportedError
         If the players can let it last for ever.
     """
-    sweep = Sweep(model, MAX, MAX, Payments.nothing(model))
+    sweep = Sweep(model, MIN, Payments.nothing(model))  # both maximise, so all signs are turned
     lasts = (~ends).astype(np.float64)
     steps = 0
     while lasts.max() > LASTING:
-        after, _, more = sweep.back(lasts)
-        after += more.below
+        after, _, more = sweep.back(-lasts)
+        after = more.above - after
         np.clip(after, 0.0, 1.0, out=after)
         after[ends] = 0.0
         steps += 1
@@ -287,7 +326,7 @@ def _endurance(model: LatticeMDP, ends: BoolArray, clock: Clock) -> tuple[int, f
                 "are written out: use load_prism, or ask with a bound of steps, as in F<=100."
             )
         lasts = after
-        clock.tick("how long plays last", float(lasts.max()))
+        watch.tick("how long plays last", float(lasts.max()))
     return steps, float(lasts.max())
 
 

@@ -15,9 +15,10 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.kernels.contraction import MIXED, ROWS, TOLERANCE, UNDER, WORST, step_back
 from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
+from rfmdp.model.lattice_order import Clock
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.lattice.rows import written_out
-from rfmdp.outer.lattice.trie import TrieMaker, merged_moves, parted
+from rfmdp.outer.lattice.trie import Trie, TrieMaker, parted, restricted
 from rfmdp.rounding import TERM, TINY, UNIT
 from rfmdp.threads import side_by_side, threads
 from rfmdp.types import AnyArray, FloatArray, IntArray
@@ -81,6 +82,11 @@ class Payments:
             raise ModelError(f"State {model.state_name(state)}: rewards must be finite numbers.")
         return Payments(np.array(bits, dtype=np.int64), pays, idle)
 
+    def negated(self) -> Payments:
+        """Return the same with the other sign, in the same arrays."""
+        np.negative(self.pays, out=self.pays)
+        return Payments(self.actions, self.pays, -self.idle)
+
     @property
     def error(self) -> float:
         """The most that adding two rewards was off, and adding them to a value will be."""
@@ -89,9 +95,8 @@ class Payments:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """What one thread works with: the states of some branches of the first factor."""
+    """What one thread works with."""
 
-    trie: tuple[AnyArray, ...]
     work: FloatArray
     stack: tuple[AnyArray, ...]
     totals: FloatArray = field(default_factory=lambda: np.zeros(5))
@@ -99,65 +104,76 @@ class _Slot:
 
 
 class Sweep:
-    """The Bellman operator of a lattice: all states at once."""
+    """The Bellman operator of a lattice: all states at once, against nature who minimises."""
 
     def __init__(
-        self, model: LatticeMDP, agent: Direction, nature: Direction, payments: Payments,
-        discount: float = 1.0,
-    ) -> None:  # fmt: skip
-        self.model, self.agent, self.nature = model, agent, nature
+        self, model: LatticeMDP, agent: Direction, payments: Payments, discount: float = 1.0
+    ) -> None:
+        self.model, self.agent = model, agent
         self.payments, self.discount = payments, discount
-        moves, number = merged_moves(model)
-        maker = TrieMaker(model, number)
-        trie, self._moves = maker.trie(), tuple(moves)
+        self._maker = maker = TrieMaker(model)
+        self._trie, self._moves = maker.trie(), tuple(maker.moves)
         self._program = tuple(maker.program())
         depths = maker.bottom + 1
-        widest = max(2, int(np.max(np.diff(moves.target_ptr), initial=0)))
+        widest = max(2, int(np.max(np.diff(maker.moves.target_ptr), initial=0)))
         slots = threads() if model.states >= PARALLEL else 1
+        room = int(self._trie.begins[-1] + self._trie.inner[-1])
         self._slots = [
             _Slot(
-                tuple(part),
-                np.empty(int(trie.begins[-1] + trie.inner[-1])),
+                np.empty(room),
                 (
-                    np.zeros((6, depths), np.int64), np.zeros((2, depths)),
+                    np.zeros((7, depths), np.int64), np.zeros((2, depths)),
                     np.zeros(depths, np.int64), np.empty((3, widest)), np.empty(widest, np.int64),
                     np.empty(maker.room), np.empty(maker.slots + 1),
                 ),
             )
-            for part in parted(trie, slots)
+            for _ in range(slots)
         ]  # fmt: skip
         self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
         self.rows = 0  # of the last step
         self.mixed = 0  # of these, rows that were written out
 
-    def back(self, value: FloatArray) -> tuple[FloatArray, AnyArray, Errors]:
-        """Return values before a step, the actions that are best, and the errors of this step."""
-        agent, nature = self.agent.sign, -self.nature.sign
-        states = self.model.states
+    def level(self, clock: Clock, level: int) -> Trie:
+        """Return what is left of the trie for the states of a level of a clock."""
+        columns = self.model.factors[clock.factor].columns
+        local = np.flatnonzero(clock.level == level)
+        values = np.unravel_index(local, [self.model.radix(c) for c in columns])
+        keep = self._maker.entries_of(self._trie, columns, np.stack(values, axis=1))
+        return restricted(self._trie, keep)
+
+    def back(
+        self, value: FloatArray, trie: Trie | None = None
+    ) -> tuple[FloatArray, AnyArray, Errors]:
+        """Return values before a step, the actions that are best, and the errors of this step.
+
+        With a part of the trie only some states have one.
+        """
+        agent, states = self.agent.sign, self.model.states
         span = float(value.max() - value.min())
         size = float(np.max(np.abs(value)))
         out = np.full(states, -agent * np.inf)
         choice = np.zeros(states, dtype=np.uint8)
         tolerance = TERM * self._terms * span
         room = min(MOST_MIXED, 64 * states)
+        tries = parted(self._trie if trie is None else trie, len(self._slots))
 
         def work(k: int) -> None:
             slot = self._slots[k]
-            np.multiply(value, nature, out=slot.work[:states])
             slot.totals[:] = 0.0
             slot.totals[TOLERANCE] = tolerance
             slot.mixed = (
                 np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
             )  # fmt: skip
             step_back(
-                slot.trie, self._program, self._moves,
+                tuple(tries[k]), self._program, self._moves,
                 (self.model.marginals.lower, self.model.marginals.upper),
-                (self.payments.actions, self.payments.pays), (agent, nature, self.discount),
-                slot.work, out, choice, slot.mixed, slot.totals, slot.stack,
+                (self.payments.actions, self.payments.pays), (agent, self.discount),
+                value, slot.work, out, choice, slot.mixed, slot.totals, slot.stack,
             )  # fmt: skip
 
-        side_by_side(len(self._slots), work)
-        totals = np.array([slot.totals for slot in self._slots])
+        side_by_side(len(tries), work)
+        slots = self._slots[: len(tries)]
+        totals = np.array([slot.totals for slot in slots])
         counts = totals[:, MIXED].astype(np.int64)
         self.rows, self.mixed = int(totals[:, ROWS].sum()), int(counts.sum())
         losses = np.where(counts <= room, totals[:, UNDER], totals[:, WORST])
@@ -166,15 +182,13 @@ class Sweep:
         rounding = TERM * self._terms * span + 2.0 * UNIT * (depths + 4) * size
         rounding = self.discount * rounding + self.payments.error + TINY * self._terms
         errors = Errors(rounding, rounding + loss)
-        if self.nature is not MIN:
-            errors = Errors(rounding + loss, rounding)
         stuck = self.model.deadlocks
         if stuck is not None:  # they stay where they are
             out[stuck] = self.payments.idle + self.discount * value[stuck]
         if self.mixed:
             listed = [
                 [part[: min(count, room)] for part in slot.mixed]
-                for slot, count in zip(self._slots, counts.tolist(), strict=True)
+                for slot, count in zip(slots, counts.tolist(), strict=True)
             ]
             mixed = [np.concatenate(parts) for parts in zip(*listed, strict=True)]
             width = self._repair(value, out, choice, mixed)
@@ -187,13 +201,11 @@ class Sweep:
         """Take rows that passed a mixed node into account; return the width of their bounds."""
         states, actions, low, loss = mixed
         sign = self.agent.sign
-        best = low + loss if self.nature is MIN else low  # at most
-        if sign < 0.0:
-            best = low if self.nature is MIN else low - loss  # at least
+        best = low + loss if sign > 0.0 else low
         matters = np.flatnonzero(sign * (best - out[states]) > 0.0)
         width = 0.0
         for rows in written_out(self.model, states[matters], actions[matters], AT_ONCE):
-            inner = Exact().prepare(rows.model, self.nature)
+            inner = Exact().prepare(rows.model, MIN)
             count = rows.model.rows
             below, above = np.empty(count), np.empty(count)
             inner.backup(value, np.arange(count), below, above)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels.contraction import BOX, KNOWN, TWO
-from rfmdp.model.lattice import FORBIDDEN, LatticeMDP
+from rfmdp.kernels.contraction import BOX, KNOWN, PICK, TWO
+from rfmdp.model.lattice import FORBIDDEN, Factor, LatticeMDP
+from rfmdp.model.lattice_order import postponed
 from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Kind
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, IntArray
 
 SMALL = 32  # states of the last factors, below which operations are listed instead of walked
 LEAF = -1  # in place of a move
 
 
 class MergedMoves(NamedTuple):
-    """Moves with equal sets are one, whoever makes them."""
+    """Moves as arrays."""
 
-    kind: IntArray  # (moves,) KNOWN, TWO or BOX
+    kind: IntArray  # (moves,) KNOWN, TWO, BOX or PICK
     target_ptr: IntArray
     targets: IntArray
-    begin: IntArray  # (moves,) first outcome among those of all sets
+    begin: IntArray  # (moves,) first outcome among those of all sets; of PICK, outcomes to make
 
 
 class Trie(NamedTuple):
@@ -45,45 +48,74 @@ class Trie(NamedTuple):
 class Program(NamedTuple):
     """The operations below the depths that are walked, by their code."""
 
-    op_ptr: IntArray  # (codes + 1,)
+    first: IntArray  # (codes,)
+    end: IntArray
     ops: IntArray  # (N, 8)
 
 
-def merged_moves(model: LatticeMDP) -> tuple[MergedMoves, IntArray]:
-    """Return moves without repetitions, and the number of each; certain ones are -1 - target."""
-    marginals, moves = model.marginals, model.moves
-    sets: dict[bytes, int] = {}  # to the first marginal with these bounds
-    numbers: dict[tuple[int, bytes], int] = {}
-    number = np.empty(len(moves.marginal), dtype=np.int64)
-    for k, marginal in enumerate(moves.marginal):
-        targets = moves.targets[segment(moves.target_ptr, k)]
-        if marginal < 0:
-            number[k] = -1 - targets[0]
-            continue
+@dataclass(slots=True)
+class MoveList:
+    """Moves without repetitions: those with equal sets are one, whoever makes them."""
+
+    model: LatticeMDP
+    _sets: dict[bytes, int] = field(default_factory=dict)  # to the first marginal with its bounds
+    _numbers: dict[tuple[int, int, tuple[int, ...]], int] = field(default_factory=dict)
+
+    def number(self, move: int) -> int:
+        """Return the number of a move of the model; certain ones are -1 - target."""
+        targets, marginal = self._parts(move)
+        return -1 - targets[0] if marginal < 0 else self._add(marginal, targets)
+
+    def picked(self, move: int, width: int) -> int:
+        """Return the number of the move that only picks where a move of the model leads to."""
+        return self._numbers.setdefault((PICK, width, self._parts(move)[0]), len(self._numbers))
+
+    def finished(self, move: int) -> int:
+        """Return the number of the move that contracts what was picked of a move of the model."""
+        targets, marginal = self._parts(move)
+        return -1 if marginal < 0 else self._add(marginal, tuple(range(len(targets))))
+
+    def _parts(self, move: int) -> tuple[tuple[int, ...], int]:
+        moves = self.model.moves
+        targets = moves.targets[segment(moves.target_ptr, move)]
+        return tuple(targets.tolist()), int(moves.marginal[move])
+
+    def _add(self, marginal: int, targets: tuple[int, ...]) -> int:
+        marginals = self.model.marginals
         outcomes = segment(marginals.outcome_ptr, marginal)
         bounds = marginals.lower[outcomes].tobytes() + marginals.upper[outcomes].tobytes()
-        same = sets.setdefault(bounds, int(marginal))
-        number[k] = numbers.setdefault((same, targets.tobytes()), len(numbers))
-    lists = [np.frombuffer(targets, dtype=np.int64) for _, targets in numbers]
-    joined = np.concatenate([np.empty(0, np.int64), *lists])
-    chosen = np.array([same for same, _ in numbers], dtype=np.int64)
-    sizes = np.array([len(entry) for entry in lists], dtype=np.int64)
-    known = marginals.kind[chosen] == Kind.SINGLETON
-    kind = np.where(known, KNOWN, np.where(sizes == 2, TWO, BOX)).astype(np.int64)
-    return MergedMoves(kind, starts(sizes), joined, marginals.outcome_ptr[chosen]), number
+        marginal = self._sets.setdefault(bounds, marginal)
+        known = marginals.kind[marginal] == Kind.SINGLETON
+        kind = KNOWN if known else TWO if len(targets) == 2 else BOX
+        first = int(marginals.outcome_ptr[marginal])
+        return self._numbers.setdefault((kind, first, targets), len(self._numbers))
+
+    def merged(self) -> MergedMoves:
+        """Return all moves that have a number."""
+        return MergedMoves(
+            np.array([kind for kind, _, _ in self._numbers], dtype=np.int64),
+            starts([len(targets) for _, _, targets in self._numbers]),
+            np.array([x for _, _, targets in self._numbers for x in targets], dtype=np.int64),
+            np.array([begin for _, begin, _ in self._numbers], dtype=np.int64),
+        )
+
+
+def restricted(trie: Trie, keep: BoolArray) -> Trie:
+    """Return the trie of some entries, (entries,)."""
+    return trie._replace(entry_actions=np.where(keep, trie.entry_actions, 0))
 
 
 def parted(trie: Trie, parts: int) -> list[Trie]:
     """Return tries that share the branches of the first depth out, so their states differ."""
-    if not len(trie.code_first):  # no depth is walked
+    if parts == 1 or not len(trie.code_first):  # no depth is walked
         return [trie]
-    first = slice(trie.entry_ptr[0], trie.entry_ptr[1])
-    branch = trie.entry_branch[first]
+    first = np.arange(trie.entry_ptr[0], trie.entry_ptr[1])
+    branches = np.unique(trie.entry_branch[first[trie.entry_actions[first] != 0]])
     tries = []
-    for k in range(min(parts, int(branch.max()) + 1)):
-        actions = trie.entry_actions.copy()
-        actions[first] = np.where(branch % parts == k, actions[first], 0)
-        tries.append(trie._replace(entry_actions=actions))
+    for k in range(max(min(parts, len(branches)), 1)):
+        keep = np.ones(len(trie.entry_actions), dtype=np.bool_)
+        keep[first] = np.isin(trie.entry_branch[first], branches[k::parts])
+        tries.append(restricted(trie, keep))
     return tries
 
 
@@ -91,6 +123,7 @@ def parted(trie: Trie, parts: int) -> list[Trie]:
 class _Depth:
     """What a depth decides: variables decided before that it reads (its code), and fresh ones."""
 
+    size: int  # of what it contracts
     known: list[int]
     fresh: list[int]
     weights: dict[int, int]  # of known variables in the code
@@ -104,36 +137,45 @@ class TrieMaker:
     is a list of operations for every combination of decided variables that it reads.
     """
 
-    def __init__(self, model: LatticeMDP, number: IntArray) -> None:
+    def __init__(self, model: LatticeMDP) -> None:
         self.model = model
-        later = np.cumprod([1, *model.sizes[::-1]])[::-1]  # states of factors d, d + 1, ...
-        self.later = later
-        self.bottom = int(np.argmax(later <= SMALL))
+        listed = MoveList(model)
+        width = postponed(model)
         decided: set[int] = set()
         self.depths: list[_Depth] = []
-        below: set[int] = set()
-        for d, factor in enumerate(model.factors):
-            if d >= self.bottom:
-                below |= set(factor.reads) & self._decided_before(self.bottom)
-            self.depths.append(self._depth(d, decided, number))
+        for d, (factor, size) in enumerate(zip(model.factors, model.sizes, strict=True)):
+            number: Callable[[int], int] = listed.number
+            if width and d == 0:
+                number = partial(listed.picked, width=width)
+            self.depths.append(self._depth(factor, size, decided, number))
             decided |= set(factor.reads)
-        self.below = sorted(below)  # decided variables that programs read
+        if width:
+            self.depths.append(self._depth(model.factors[0], width, decided, listed.finished))
+        self.moves = listed.merged()
+        sizes = [depth.size for depth in self.depths]
+        self.later = np.cumprod([1, *sizes[::-1]])[::-1]  # states of depths d, d + 1, ...
+        self.bottom = max(int(np.argmax(self.later <= SMALL)), 1 if width else 0)
+        before = {c for depth in self.depths[: self.bottom] for c in depth.fresh}
+        self.below = sorted(
+            {c for depth in self.depths[self.bottom :] for c in depth.known if c in before}
+        )  # decided variables that programs read
         self.slots = self.room = 0
 
-    def _decided_before(self, depth: int) -> set[int]:
-        return {c for factor in self.model.factors[:depth] for c in factor.reads}
-
-    def _depth(self, d: int, decided: set[int], number: IntArray) -> _Depth:
-        model, factor = self.model, self.model.factors[d]
+    def _depth(
+        self, factor: Factor, size: int, decided: set[int], number: Callable[[int], int]
+    ) -> _Depth:
+        model = self.model
         known = [c for c in factor.reads if c in decided]
         fresh = [c for c in factor.reads if c not in decided]
         shape = [model.radix(c) for c in factor.reads]
         codes = int(np.prod([model.radix(c) for c in known], dtype=np.int64))
-        merged = np.where(factor.moves == FORBIDDEN, _NONE, number[factor.moves])
+        used, place = np.unique(factor.moves, return_inverse=True)
+        numbers = [_NONE if move == FORBIDDEN else number(move) for move in used.tolist()]
+        merged = np.array(numbers, dtype=np.int64)[place].reshape(factor.moves.shape)
         axes = [factor.reads.index(c) for c in [*known, *fresh]]
         table = merged.reshape(*shape, -1).transpose(*axes, len(shape))
-        moves = table.reshape(codes, len(merged) // codes, merged.shape[1])
-        return _Depth(known, fresh, self._weights(known), moves)
+        moves = table.reshape(codes, -1, factor.moves.shape[1])
+        return _Depth(size, known, fresh, self._weights(known), moves)
 
     def _weights(self, columns: list[int]) -> dict[int, int]:
         """Return what each variable counts in a number of C order."""
@@ -152,13 +194,9 @@ class TrieMaker:
     def trie(self) -> Trie:
         """Return the depths that are walked."""
         model, walked = self.model, self.depths[: self.bottom]
-        inner = self.later[1 : self.bottom + 1]
-        inner = np.append(inner, self.later[self.bottom])
-        begins = np.concatenate([[0], self.later[0] + starts(inner[:-1])[:-1]])[: self.bottom + 1]
-        readers = [
-            *(depth.weights for depth in self.depths[: self.bottom]),
-            self._weights(self.below),
-        ]
+        inner = np.append(self.later[1 : self.bottom + 1], self.later[self.bottom])
+        begins = np.concatenate([[0], starts(inner[:-1])])[: self.bottom + 1]
+        readers = [*(depth.weights for depth in walked), self._weights(self.below)]
         counts: list[int] = []
         entries: list[tuple[int, int, int]] = []
         code_first: list[int] = []
@@ -189,26 +227,62 @@ class TrieMaker:
             starts([len(some) for some in changes]), pairs[:, 0].copy(), pairs[:, 1].copy(),
         )  # fmt: skip
 
+    def entries_of(self, trie: Trie, columns: Sequence[int], values: IntArray) -> BoolArray:
+        """Return which entries (entries,) may lead to some values (N, columns) of variables."""
+        keep = np.ones(len(trie.entry_move), dtype=np.bool_)
+        branch_first = 0
+        for d, depth in enumerate(self.depths[: self.bottom]):
+            digits, codes = self._digits(depth.fresh), self._digits(depth.known)
+            first = trie.code_first[d]
+            ends = trie.entry_ptr[first : first + len(codes) + 1]
+            places = np.arange(ends[0], ends[-1])
+            code = np.repeat(np.arange(len(codes)), np.diff(ends))
+            branch = trie.entry_branch[places] - branch_first
+            branch_first += len(digits)
+            fits = np.ones((len(places), len(values)), dtype=np.bool_)
+            for k, column in enumerate(columns):
+                for listed, table, at in (
+                    (depth.fresh, digits, branch),
+                    (depth.known, codes, code),
+                ):
+                    if column in listed:
+                        seen = table[at, listed.index(column)]
+                        fits &= seen[:, None] == values[None, :, k]
+            keep[places] = fits.any(axis=1)
+        return keep
+
     def program(self) -> Program:
-        """Return the operations of every code."""
-        lists = []
-        first = 0
-        for values in self._digits(self.below).tolist():
-            ops: list[list[int]] = []
+        """Return the operations of every code; values that make no difference share them."""
+        digits = self._digits(self.below)
+        alike = np.zeros(len(digits), dtype=np.int64)
+        for k, column in enumerate(self.below):
+            least = self._alike(column)
+            alike = alike * len(least) + least[digits[:, k]]
+        _, some, which = np.unique(alike, return_index=True, return_inverse=True)
+        ops: list[list[int]] = []
+        pointers = [0]
+        self.room = int(self.later[self.bottom :].sum())
+        for values in digits[some].tolist():
             writer = _Writer(self, ops)
             writer.write(self.bottom, dict(zip(self.below, values, strict=True)), 0, 0, -1, 0)
-            for op in ops:
-                op[1] += first  # where to go on
-            first += len(ops)
-            self.slots, self.room = (
-                max(self.slots, writer.slots),
-                int(self.later[self.bottom :].sum()),
-            )
-            lists.append(ops)
-        return Program(
-            starts([len(ops) for ops in lists]),
-            np.array([op for ops in lists for op in ops], dtype=np.int64).reshape(-1, 8),
-        )
+            self.slots = max(self.slots, writer.slots)
+            pointers.append(len(ops))
+        begin, end = np.array(pointers[:-1])[which], np.array(pointers[1:])[which]
+        return Program(begin, end, np.array(ops, dtype=np.int64).reshape(-1, 8))
+
+    def _alike(self, column: int) -> IntArray:
+        """Return for every value of a variable the least one by which programs do the same."""
+        least = np.zeros(self.model.radix(column), dtype=np.int64)
+        seen: dict[bytes, int] = {}
+        for value in range(len(least)):
+            look = b""
+            for depth in self.depths[self.bottom :]:
+                if column in depth.known:
+                    shape = [self.model.radix(c) for c in depth.known]
+                    table = depth.moves.reshape(*shape, -1)
+                    look += table.take(value, axis=depth.known.index(column)).tobytes()
+            least[value] = seen.setdefault(look, value)
+        return least
 
 
 _NONE = np.iinfo(np.int64).max  # the number of no move
@@ -227,7 +301,7 @@ class _Writer:
     ) -> None:
         """Write what is left from depth d on, given decided variables and the array at `at`."""
         maker, model = self.maker, self.maker.model
-        if d == len(model.factors):
+        if d == len(maker.depths):
             self.ops.append([able, len(self.ops) + 1, LEAF, at, state, 0, parent, 0])
             return
         depth = maker.depths[d]

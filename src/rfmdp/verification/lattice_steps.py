@@ -1,0 +1,366 @@
+"""Backward steps of a model that is kept by its factors, factor by factor.
+
+The numbers W of what follows are indexed by the next local states of the factors that are left, and
+by the current values that were read so far. Contracting a factor takes nature's choice in its set:
+
+from below  she chooses for every fibre (what the other factors do) by itself, which is more than
+            she may: W is no more than the least mean
+from above  she has one member for all fibres, so that W is attained
+
+A clock is a factor that never comes back to a local state that it left. Of one that stands first
+only outcomes are picked at first; they are the least significant digit, and are contracted last.
+
+Everything is done for nature who minimises; for one who maximises values change their sign. Rows in
+which the two sides differ are written out and bounded by `products`, as far as they are not too
+many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.verification.exact import ExactRows
+from rfmdp.verification.fields import need
+from rfmdp.verification.lattice_model import FORBIDDEN, Fresh, Lattice
+from rfmdp.verification.margins import TINY, UNIT
+from rfmdp.verification.means import RoundedSets
+from rfmdp.verification.products import Batch
+from rfmdp.verification.sets import SINGLETON
+
+AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
+WRITTEN = 1 << 24  # successors of rows that are written out in a step
+
+Sides = dict[int, FloatArray]
+"""Bounds (S,): -1 from below, +1 from above."""
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """Some rows on their way through the factors: a line per values that were read so far."""
+
+    low: FloatArray  # (N, states of the factors left)
+    high: FloatArray  # the same array as long as one answer of nature fitted all fibres
+    states: IntArray  # (N,) what the values add to the number of a state
+    codes: list[IntArray]  # (N,) what they add to the context of the next depth and of later ones
+    actions: IntArray  # whose moves were the same so far
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows and their bounds for nature who minimises."""
+
+    states: IntArray  # (N,)
+    actions: IntArray
+    low: FloatArray
+    high: FloatArray
+
+    def take(self, some: AnyArray) -> _Rows:
+        """Return some of them."""
+        return _Rows(self.states[some], self.actions[some], self.low[some], self.high[some])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Depth:
+    """A factor that is contracted; of one that is postponed, outcomes are picked or contracted."""
+
+    size: int  # of what is contracted
+    moves: IntArray  # (contexts, actions), or FORBIDDEN
+    sets: IntArray  # (moves,)
+    targets: list[IntArray]  # by moves
+    fresh: Fresh
+    picks: int = 0  # outcomes that are picked only
+
+
+class Contraction:
+    """Backward steps of a lattice, rounded outwards."""
+
+    def __init__(
+        self, model: Lattice, agent: int, nature: int, pays: FloatArray, classes: IntArray,
+        discount: float,
+    ) -> None:  # fmt: skip
+        self.model, self.agent, self.nature = model, agent, nature
+        self.pays, self.classes, self.discount = pays, classes, discount
+        self.rounded = RoundedSets(model.sets, ExactRows(model.sets))
+        sizes = np.diff(model.target_ptr)
+        widths = [max(sizes[np.unique(f.moves[f.moves >= 0])], default=1) for f in model.factors]
+        self._rounding = UNIT * sum(5.0 * float(w) + 4.0 for w in widths if w > 1)  # of the span
+        self._written = 0
+        self._depths = self._listed(int(widths[0]))
+
+    def _listed(self, outcomes: int) -> list[_Depth]:
+        """Return what is contracted; of a clock with several outcomes these come last."""
+        model = self.model
+        targets = [model.move_targets(move) for move in range(len(model.move_sets))]
+        late = model.levels is not None and 1 < outcomes < model.factors[0].size
+        depths = []
+        for factor, fresh in zip(model.factors, model.fresh, strict=True):
+            codes = [*fresh.codes, np.zeros_like(fresh.states)] if late else fresh.codes
+            fresh = Fresh(fresh.states, codes)
+            depths.append(_Depth(factor.size, factor.moves, model.move_sets, targets, fresh))
+        if not late:
+            return depths
+        first, codes = depths[0], model.fresh[0].codes
+        depths[0] = replace(
+            first, fresh=Fresh(first.fresh.states, [*codes, codes[0]]), picks=outcomes
+        )
+        nothing = Fresh(np.zeros(1, dtype=np.int64), [np.zeros(1, dtype=np.int64)])
+        ranks = [np.arange(len(some)) for some in targets]
+        return [*depths, _Depth(outcomes, first.moves, first.sets, ranks, nothing)]
+
+    def back(
+        self,
+        after: Sides,
+        rule: IntArray,
+        by_policy: Callable[[int], bool],
+        level: int | None = None,
+    ) -> Sides:
+        """Return bounds before a step; by the rule's actions only on sides that ask for it.
+
+        With a level of the clock, those of its states alone; others stay infinite.
+        """
+        sign, model = -self.nature, self.model
+        low, high = (after[-1], after[1]) if sign > 0 else (-after[1], -after[-1])
+        size = max(float(np.abs(low).max()), float(np.abs(high).max()))
+        middle = 0.5 * (low + high)
+        half = max(float((high - middle).max()), float((middle - low).max()))
+        margin = self._rounding * float(middle.max() - middle.min())
+        margin += (len(model.factors) + 4.0) * UNIT * size + TINY * (size > 0.0)
+        # a step does not widen bounds around the middle, so that alone is contracted
+        before: Sides = {side: np.full(model.states, -self.agent * np.inf) for side in (-1, 1)}
+        loose: list[_Rows] = []
+        for part in self._leaves(middle, level):
+            for action in part.actions.tolist():
+                rows = _Rows(part.states, np.full(len(part.states), action), part.low[:, 0],
+                             part.high[:, 0])  # fmt: skip
+                if part.high is not part.low:
+                    wide = rows.high - rows.low > margin
+                    loose.append(rows.take(wide))
+                    rows = rows.take(~wide)
+                self._enter(rows, before, rule, by_policy, (half, margin))
+        self._enter_loose(loose, middle, before, rule, by_policy, (half, margin))
+        stuck = model.stuck
+        here = slice(None) if level is None else model.level_states(level)
+        for side in (-1, 1):
+            before[side][stuck] = self._paid(self.pays[-1, stuck], after[side][stuck], side)
+            finite = np.isfinite(before[side][here]).all()  # else the rule takes no possible action
+            need(finite, "policy: must take actions that are possible")
+        return before
+
+    def _paid(self, pays: FloatArray, mean: FloatArray, side: int) -> FloatArray:
+        """Return what rows pay and what follows, rounded to a side."""
+        later = self.discount * mean
+        error = 4.0 * UNIT * (np.abs(pays) + np.abs(later)) + TINY * (self.discount != 1.0)
+        exact = ((pays == 0.0) & (self.discount == 1.0)) | (mean == 0.0)
+        return np.asarray(pays + later + side * np.where(exact, 0.0, error))
+
+    def _leaves(self, values: FloatArray, level: int | None) -> Iterator[_Part]:
+        """Yield what is left after all factors: a number per state and action."""
+        zero = np.zeros(1, dtype=np.int64)
+        everyone = np.arange(self.model.actions)
+        codes = [zero] * len(self._depths)
+        values = values[None]
+        branches = np.arange(len(self._depths[0].fresh.states))
+        if level is not None:
+            states = self._depths[0].fresh.states
+            branches = np.flatnonzero(self.model.level_states(level)[states])
+        yield from self._deeper(0, _Part(values, values, zero, codes, everyone), branches)
+
+    def _deeper(self, depth: int, part: _Part, branches: IntArray | None = None) -> Iterator[_Part]:
+        if depth == len(self._depths):
+            yield part
+            return
+        table = self._depths[depth].moves[:, part.actions]
+        group = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
+        if branches is None:
+            branches = np.arange(len(self._depths[depth].fresh.states))
+        for k in range(int(group.max()) + 1):
+            some = part.actions[group == k]
+            for after in self._contracted(self._depths[depth], part, some, branches):
+                yield from self._deeper(depth + 1, after)
+
+    def _contracted(
+        self, depth: _Depth, part: _Part, actions: IntArray, branches: IntArray
+    ) -> Iterator[_Part]:
+        """Yield a part after one more depth, for actions that move it alike, piece by piece."""
+        fresh, count = depth.fresh, len(branches)
+        inner = part.low.shape[1] // depth.size
+        step = max(1, AT_ONCE // (inner * max(depth.picks, 1) * count))
+        for first in range(0, len(part.states), step):
+            lines = np.arange(first, min(first + step, len(part.states)))
+            line, branch = np.repeat(lines, count), np.tile(branches, len(lines))
+            moves = depth.moves[part.codes[0][line] + fresh.codes[0][branch], actions[0]]
+            able = np.flatnonzero(moves != FORBIDDEN)
+            line, branch, moves = line[able], branch[able], moves[able]
+            low, high = self._sides(depth, part, line, moves, inner)
+            codes = [
+                before[line] + more[branch]
+                for before, more in zip(part.codes[1:], fresh.codes[1:], strict=True)
+            ]
+            yield _Part(low, high, part.states[line] + fresh.states[branch], codes, actions)
+
+    def _sides(
+        self, depth: _Depth, part: _Part, line: IntArray, moves: IntArray, inner: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return W from below and from above after some lines made moves; perhaps the same."""
+        low = np.empty((len(line), inner * max(depth.picks, 1)))
+        higher: list[tuple[IntArray, FloatArray]] = []
+        for move in np.unique(moves).tolist():
+            at, targets = np.flatnonzero(moves == move), depth.targets[move]
+            sides = (part.low,) if part.high is part.low else (part.low, part.high)
+            picked = [side.reshape(-1, depth.size, inner)[line[at][:, None], targets]
+                      for side in sides]  # fmt: skip
+            if depth.picks:  # of the only line that there is at first; the last fills the others
+                ranks = np.minimum(np.arange(depth.picks), len(targets) - 1)
+                low[at] = picked[0][:, ranks].transpose(0, 2, 1).reshape(len(at), -1)
+                continue
+            below, above = self._means(int(depth.sets[move]), picked[0], picked[-1])
+            low[at] = below
+            if above is not below:
+                higher.append((at, above))
+        if part.high is part.low and not higher:
+            return low, low
+        high = low.copy()
+        for at, above in higher:
+            high[at] = above
+        return low, high
+
+    def _means(self, j: int, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return W (N, fibres) from values (N, outcomes, fibres) by a set; -1: a certain move.
+
+        Rounding is not added here: `back` does that once for all factors.
+        """
+        if j < 0:
+            below = low[:, 0]
+            return below, below if high is low else high[:, 0]
+        sets = self.model.sets
+        outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
+        if sets.kind[j] == SINGLETON:
+            p = (sets.nominal[outcomes] / math.fsum(sets.nominal[outcomes]))[None, :, None]
+            below = _mean(p, low)
+            return below, below if high is low else _mean(p, high)
+        if sets.sizes[j] == 2:
+            return self._between(int(sets.ptr[j]), low, high)
+        ends = sets.lower[outcomes], sets.upper[outcomes]
+        together = high.sum(axis=2, keepdims=True)
+        return _mean(_worst(*ends, low), low), _mean(_worst(*ends, together), high)
+
+    def _between(
+        self, first: int, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same for a box with two outcomes, by the probability of the first."""
+        lower, upper = self.model.sets.lower, self.model.sets.upper
+        least = max(lower[first], 1.0 - upper[first + 1])
+        most = min(upper[first], 1.0 - lower[first + 1])
+        gap = low[:, 0] - low[:, 1]
+        below = np.minimum(least * gap, most * gap)
+        below += low[:, 1]
+        if high is low:
+            mixed = (gap.max(axis=1) > 0.0) & (gap.min(axis=1) < 0.0)
+            if not mixed.any():
+                return below, below
+        gap = high[:, 0] - high[:, 1]
+        p = np.where(gap.sum(axis=1) > 0.0, least, most)
+        return below, high[:, 1] + p[:, None] * gap
+
+    def _enter(
+        self, rows: _Rows, before: Sides, rule: IntArray, by_policy: Callable[[int], bool],
+        errors: tuple[float, float],
+    ) -> None:  # fmt: skip
+        """Compare what some rows are worth with the best so far; one row per state."""
+        best = np.maximum if self.agent > 0 else np.minimum
+        for side, worth in self._worth(rows, errors).items():
+            some = rule[rows.states] == rows.actions if by_policy(side) else slice(None)
+            at = rows.states[some]
+            before[side][at] = best(before[side][at], worth[some])
+
+    def _worth(self, rows: _Rows, errors: tuple[float, float]) -> Sides:
+        """Return bounds of what rows pay and what follows them."""
+        half, margin = errors
+        sign = -self.nature
+        pays = self.pays[self.classes[rows.actions], rows.states]
+        worth = {}
+        for side in (-1, 1):
+            mean = sign * (rows.low if sign * side < 0 else rows.high)
+            worth[side] = self._paid(pays, mean + side * half + side * margin, side)
+        return worth
+
+    def _enter_loose(
+        self, loose: list[_Rows], values: FloatArray, before: Sides, rule: IntArray,
+        by_policy: Callable[[int], bool], errors: tuple[float, float],
+    ) -> None:  # fmt: skip
+        """Write rows out whose sides differ, those of the rule first, then what may be better."""
+        if not loose:
+            return
+        rows = _Rows(*(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(_Rows)))
+        self._written = 0
+        ruled = rule[rows.states] == rows.actions
+        for some in (rows.take(ruled), rows.take(~ruled)):
+            worth = self._worth(some, errors)
+            rival = before[-self.agent][some.states]
+            better = self.agent * (worth[self.agent] - rival) > 0.0
+            for alike in self._alike(some.take(better | (rule[some.states] == some.actions))):
+                self._enter(self._repaired(alike, values), before, rule, by_policy, errors)
+
+    def _alike(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield rows of one action whose sets have the same kinds and sizes, some at a time."""
+        moves = np.stack([t[np.arange(len(rows.states)), rows.actions]
+                          for t in self.model.moves_of(rows.states)], axis=1)  # fmt: skip
+        sets = self.model.sets
+        shape = np.where(
+            self.model.move_sets[moves] < 0, 0, 1 + sets.sizes[self.model.move_sets[moves]]
+        )
+        shape = np.concatenate([shape, rows.actions[:, None]], axis=1)
+        _, group = np.unique(shape, axis=0, return_inverse=True)
+        for k in range(int(group.max(initial=-1)) + 1):
+            some = np.flatnonzero(group.reshape(-1) == k)
+            step = max(1, AT_ONCE // int(np.prod(np.maximum(shape[some[0], :-1] - 1, 1))))
+            for first in range(0, len(some), step):
+                yield rows.take(some[first : first + step])
+
+    def _repaired(self, rows: _Rows, values: FloatArray) -> _Rows:
+        """Return rows with better bounds, by their sets together; too many stay as they are."""
+        ids, successors = self.model.rows(rows.states, int(rows.actions[0]))
+        self._written += successors.size
+        if self._written > WRITTEN:
+            return rows
+        many = np.arange(len(successors))
+        axes = [self.rounded.axis(some) for some in ids.T]
+        batch = Batch(many, axes, np.empty((len(many), 0), dtype=np.int64), None)
+        follows = values[successors]
+        base = follows.min(axis=1)  # errors are relative to the span; `back` covers this rounding
+        follows -= base[:, None]
+        ends = []
+        for side in (-1, 1):
+            least, aim = batch.bound(follows, side), batch.bound(follows, -side)
+            if len(axes) > 1:
+                batch.refine(many, follows, least, side, aim, np.full(len(many), np.inf))
+            ends.append(least + base)
+        return _Rows(rows.states, rows.actions, np.maximum(rows.low, ends[0]),
+                     np.minimum(rows.high, ends[1]))  # fmt: skip
+
+
+def _worst(lower: FloatArray, upper: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the member of a box (N, outcomes, fibres) with the least mean of values, each fibre.
+
+    What is free goes to the outcomes with the least values. Its numbers are off by no more than
+    some roundings of one.
+    """
+    order = np.argsort(values, axis=1, kind="stable")
+    room = (upper - lower)[order]
+    free = 1.0 - math.fsum(lower)
+    before = np.cumsum(room, axis=1) - room
+    filled = lower[order] + np.clip(free - before, 0.0, room)
+    member = np.empty_like(filled)
+    np.put_along_axis(member, order, filled, axis=1)
+    return member
+
+
+def _mean(p: FloatArray, values: FloatArray) -> FloatArray:
+    """Return means (N, fibres), as the least value plus what the others add."""
+    least = values.min(axis=1)
+    return np.asarray(least + (p * (values - least[:, None])).sum(axis=1))
