@@ -152,7 +152,14 @@ UNBOUNDED = st.sampled_from(
 )
 
 
-@given(texts(), st.sampled_from(list(ENDS)), UNBOUNDED, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.3]))
+@given(
+    texts(),
+    st.sampled_from(list(ENDS)),
+    UNBOUNDED,
+    DIRECTIONS,
+    DIRECTIONS,
+    st.sampled_from([0.0, 0.05, 0.3]),
+)
 def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius):
     """Without a horizon, where every play ends: the bounds of the written model, verified."""
     lattice, written = both(ending(text, how), radius)
