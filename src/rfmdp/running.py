@@ -117,7 +117,9 @@ def run_many(
     waiting = deque(enumerate(tasks))
     count = min(jobs or os.cpu_count() or 1, len(waiting))
     if scheduler is not None and jobs is not None:
-        raise ModelError("Jobs are local processes; a scheduler has its own workers.")
+        raise ModelError(
+            "`jobs` counts local processes; leave it out, a scheduler has its own workers."
+        )
     try:
         if scheduler is not None:
             _run_on_cluster(scheduler, work, waiting, patience, finish)

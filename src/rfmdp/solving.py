@@ -170,7 +170,7 @@ def as_spec(request: Spec | Property | str, model: AnyModel, *, settled: bool = 
     if isinstance(request, Spec):
         return request
     if isinstance(request, str):
-        from rfmdp.answers.property import parse_property  # the room above, for this line only
+        from rfmdp.answers.property import parse_property  # the layer above, for this line only
 
         request = parse_property(request)
     if not hasattr(request, "spec"):

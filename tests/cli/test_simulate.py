@@ -85,7 +85,7 @@ def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
     [
         ([*REACH, "--policy", "nobody.rfmdp"], "cannot be read"),
         ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
-        ([*REACH, "--nature", "worst"], "is for a policy"),
+        ([*REACH, "--nature", "worst"], "--nature needs a policy"),
         ([], "A property is needed"),
         ([*REACH, "--trajectories", "0"], "--trajectories must be > 0"),
     ],

@@ -348,7 +348,7 @@ def test_a_result_file_has_the_question_that_was_asked(text, folder, capsys):
     assert run([*args, "-o", "r.rfmdp"]) == 1
     captured = capsys.readouterr()
     assert "Result: " in captured.out
-    assert "must be that of a single P=? or R=?" in captured.err
+    assert "must hold a single P=? or R=?" in captured.err
     assert not (folder / "r.rfmdp").exists()
     assert run([*args, "-o", "r.json"]) == 0
     assert json.loads((folder / "r.json").read_text())["value"] is not None

@@ -81,4 +81,4 @@ def test_files_of_induced_models(ending, nature, tmp_path, monkeypatch, capsys):
     again = solve(load(f"i.{ending}"), spec).at_initial()
     assert again.lower == pytest.approx(solution.at_initial().lower, abs=1e-6)
     assert run(["policy", "a.rfmdp", "-o", "i.csv", "--nature", "worst"]) == 1
-    assert "--nature is for models" in capsys.readouterr().err
+    assert "--nature needs a model file" in capsys.readouterr().err

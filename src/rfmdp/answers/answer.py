@@ -100,9 +100,9 @@ class Answer:
         """
         if self.solution is None or not self.is_solution:
             raise UnsupportedError(
-                f"A result file must be that of a single P=? or R=? over X, F, G, U or a reward, "
-                f"not of '{self.text}'; ask for these numbers one by one, or write the record of "
-                "the answer, -o FILE.json."
+                f"A result file must hold a single P=? or R=? over X, F, G, U or a reward, found "
+                f"'{self.text}'; solve its parts one by one, or write the record of the answer, "
+                "-o FILE.json."
             )
         return self.solution
 

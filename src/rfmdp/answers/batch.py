@@ -197,6 +197,6 @@ def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0.0:
         raise NotCertifiedError(
-            "The time was over when the model was built, nothing is proven; try a larger limit."
+            "The model was not built in time, so nothing is proven; try a larger limit."
         )
     return left

@@ -176,7 +176,9 @@ def solution_in(path: str) -> Solution:
     found = load(path)
     if isinstance(found, Run):
         if found.solution is None:
-            raise FileError(f"{path}: the run has proven nothing, so it has no policy; learn on.")
+            raise FileError(
+                f"{path}: the run has proven nothing, so it has no policy; go on learning."
+            )
         return found.solution
     if isinstance(found, Solution):
         return found

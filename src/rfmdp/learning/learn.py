@@ -114,7 +114,7 @@ def learn(
         Where to save the run after every evaluation; the file must not exist.
     resume
         A saved run to go on with; it is saved in `output` or, without one, in its own file. It
-        must have been asked for with the same words: only `stop` may differ.
+        must have been started with the same arguments: only `stop` may differ.
 
     Raises
     ------
@@ -184,8 +184,8 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
     goal = as_spec(spec, model, settled=True)  # refused below, with a better reason
     if not goal.robust:
         raise ModelError(
-            "learn: what is unknown must oppose the agent, here it helps, so nothing would be "
-            "guaranteed; ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
+            "learn: nature must oppose the agent; here it helps, so nothing would be "
+            "guaranteed; write Pmaxmin, Pminmax, Rmaxmin or Rminmax."
         )
     sets: dict[str, Any] = {
         name: _resolved(model, states) for name, states in goal.objective.sets.items()

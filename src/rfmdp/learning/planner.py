@@ -47,7 +47,7 @@ class Planner:
         self.problem: Problem = pose(structure, spec)
         if self.problem.form in (Form.MIXED, Form.AVERAGE):
             raise ModelError(
-                "learn: must be asked for a probability to reach, a reward >= 0 to a target or in "
+                "learn: the goal must be a probability to reach, a reward >= 0 to a target or in "
                 f"total, a discounted one, or some steps; found a {self.problem.form.value}."
             )
         self.model = structure

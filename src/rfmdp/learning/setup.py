@@ -199,8 +199,8 @@ def require_same(saved: Mapping[str, Any], request: Mapping[str, Any], place: st
     if differ:
         listed = "; ".join(_difference(n, before.get(n), now.get(n)) for n in differ)
         raise ModelError(
-            f"Resume: {place} must be asked for with its own settings, these differ: {listed}. "
-            "Ask for the same, or start a run in another file."
+            f"Resume: {place} must be continued with the same settings; these differ: {listed}. "
+            "Use the same ones, or start a run in another file."
         )
 
 

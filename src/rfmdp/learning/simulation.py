@@ -216,8 +216,8 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
     if isinstance(goal.objective, Until | Globally) and goal.objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
-                "simulate: what counts from some step on only (F>=k, U[a,b], G[a,b]) is for a "
-                "policy, or None; got a behaviour that strays from its rules."
+                "simulate: a property with a first step (F>=k, U[a,b], G[a,b]) needs a policy or "
+                "None, found a behaviour that takes other actions by chance."
             )
         latest, earliest = goal.objective.latest, goal.objective.earliest
         unrolled = unroll(model, behaviour.rows, latest, earliest)

@@ -313,8 +313,8 @@ def written(model: AnyModel) -> FactoredMDP:
     if isinstance(model, LatticeMDP):
         raise UnsupportedError(
             f"This needs a model whose transitions are written out; this one is solved by its "
-            f"factors and would have {model.transitions:,}. Ask it with fewer modules, or of the "
-            "model that `load_prism` explores."
+            f"factors and would have {model.transitions:,}. Use fewer modules, or "
+            "`load_prism`, which writes them out."
         )
     return model
 

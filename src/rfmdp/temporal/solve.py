@@ -41,7 +41,7 @@ def with_automaton(spec: Spec, automaton: HoaAutomaton | None) -> Spec:
         return spec
     if not isinstance(spec.objective, Temporal):
         raise ModelError(
-            f"An automaton must be that of a P over a path formula with operators inside each "
+            f"An automaton needs a P over a path formula with operators inside each "
             f"other, or joined by & and |; found {spec}."
         )
     return replace(spec, objective=replace(spec.objective, automaton=automaton))

@@ -45,7 +45,7 @@ def learn(
     props: Props = None,
     prop: Prop = (),
     const: Const = (),
-    beta: Annotated[float, Option("Most probability that the guarantee is wrong.")] = 1e-4,
+    beta: Annotated[float, Option("Largest probability that the guarantee is wrong.")] = 1e-4,
     p_min: Annotated[
         float | None, Option("Assumed least probability of declared outcomes.")
     ] = None,
@@ -132,7 +132,9 @@ def learn(
         str | None,
         Option("Run file, saved at every evaluation; several seeds: NAME-SEED.", "-o --output"),
     ] = None,
-    resume: Annotated[bool, Option("Go on with the run file; same words as before.")] = False,
+    resume: Annotated[
+        bool, Option("Continue the run file; give the same options as before.")
+    ] = False,
 ) -> int:
     """Learn a policy with a guarantee, from samples or recorded data.
 
@@ -219,7 +221,9 @@ def learn(
     except KeyboardInterrupt:
         files = () if output is None else (seed_file(output, n, numbers) for n in numbers)
         if any(Path(file).exists() for file in files):
-            complain("the same words with --resume go on at the last evaluation.", kind="note")
+            complain(
+                "the same command with --resume continues at the last evaluation.", kind="note"
+            )
         raise
     runs = [result.value for result in results if result.error is None]
     if plot is not None and runs:

@@ -77,7 +77,8 @@ def policy(
     output: Annotated[
         str,
         Option(
-            "File to write: .csv; the model that the policy leaves as .umb, .tra, .drn or .rfmdp.",
+            "File to write: .csv has the policy; .umb, .tra, .drn and .rfmdp have the model with "
+            "the policy fixed.",
             "-o --output",
         ),
     ],
@@ -85,7 +86,7 @@ def policy(
         str, Option("In a model: sets, or what nature takes: worst, best, nominal.")
     ] = "sets",
 ) -> None:
-    """Write the policy of a result, or the model that it leaves.
+    """Write the policy of a result, or the model with it fixed.
 
     Tables have variables, action and proven bounds of every state. They and PRISM's strategies are
     read again by `evaluate` and `simulate`, for any model with the same variables. A model has one
@@ -102,7 +103,7 @@ def policy(
         write_model(rfmdp.induced_model(solution_in(result), choice), Path(output))
         return
     if choice is not None:
-        raise FileError(f"{output}: --nature is for models ({', '.join(MODEL_FILES)}); leave it.")
+        raise FileError(f"{output}: --nature needs a model file ({', '.join(MODEL_FILES)}).")
     rfmdp.write_policy(solution_in(result), output)
     print(f"wrote {output}")
 
@@ -185,7 +186,7 @@ def report(
     from rfmdp.report.page import write_report
 
     if Path(output).suffix not in (".html", ".htm"):
-        raise FileError(f"{output}: a page must be an .html file; name it so and print it as PDF.")
+        raise FileError(f"{output}: the page must be an .html file; a browser prints it as PDF.")
     check_writable(output)
     words = shlex.join(["rfmdp", *sys.argv[1:]])
     write_report([_read(result) for result in results], output, title=title, command=words)

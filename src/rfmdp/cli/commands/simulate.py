@@ -91,7 +91,7 @@ def simulate(
     if choice is NatureChoice.NOMINAL:
         scene = scene_of(subject, chosen, spec)
     elif chosen is None:
-        raise ModelError("--nature is for a policy; name one with --policy.")
+        raise ModelError("--nature needs a policy; give one with --policy.")
     else:
         with showing_progress("finding nature's choice"):
             fixed, spec = resolved(subject, chosen, spec, choice)
@@ -126,7 +126,7 @@ def _say_what_is_missing(question: Property, simulation: Simulation, discount: f
         from rfmdp.language.write import write_expression
 
         complain(
-            f"'{bound.operator} {write_expression(bound.value)}' is not decided here: a simulation "
+            f"'{bound.operator} {write_expression(bound.value)}' is left open: a simulation "
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )

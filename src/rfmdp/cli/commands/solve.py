@@ -112,12 +112,12 @@ def solve(
         )
     if len(asked) > 1 and solution:
         raise ModelError(
-            f"A policy or solution file must be that of one property, found {len(asked)}; "
-            "pick one with --prop."
+            f"A policy or solution file holds one property, found {len(asked)}; "
+            "choose one with --prop."
         )
     if len(runs) > 1 and solution:
         raise ModelError(
-            f"A policy or solution file must be that of one run, found {len(runs)}; give one value "
+            f"A policy or solution file holds one run, found {len(runs)}; give one value "
             "in place of each range, or -o FILE.json for the values of all."
         )
     blueprint = read_blueprint(model)
