@@ -99,17 +99,17 @@ def rows() -> list[tuple[str, str, str]]:
     )
     return [
         (
-            "two coins with [0.4, 0.6] fall alike: what is guaranteed?",
+            "two coins, heads with [0.4, 0.6] each: how likely do they agree, at least?",
             f"{answers[0]:.4g} (interval arithmetic; PRISM's rule: {loose:.4g})",
             f"{exact[0].value:.4g}",
         ),
         (
-            "Storm's own interval model `tiny-04`, least probability against nature",
+            "Storm's test model `tiny-04`: the least probability that nature allows",
             f'{answers[1]} ("exact")',
             "3/7, proven in fractions" if met else "open",
         ),
         (
-            "a reward of -10 per step, ten steps on average (Storm's issue 1061)",
+            "-10 per step, ten steps on average: the expected sum (Storm's issue 1061)",
             f'{answers[2]:.4g} ("sound")',
             f"{exact[2].value:.4g}",
         ),
