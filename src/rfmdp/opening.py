@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfmdp.errors import FileError, ModelError
+from rfmdp.errors import FileError, ModelError, ResourceError
 from rfmdp.formats.files import EXPLICIT, PRISM, SAVED, load
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock
@@ -162,10 +163,12 @@ class Blueprint:
         also_known: Collection[str] = (),
         deadlock: Deadlock = Deadlock.LOOP,
         progress: Progress | None = None,
+        scheduler: str | None = None,
     ) -> AnyModel:
         """Return the model, by its factors if what is asked of it takes less work then.
 
-        None: that is not known, so transitions are written out.
+        It comes in blocks if it does not fit into memory, or for the workers of a Dask scheduler.
+        None: what is asked is not known, so transitions are written out.
         """
         if self.made is not None or work is None or (self.is_domain and deadlock is Deadlock.ERROR):
             return self.build(
@@ -178,9 +181,14 @@ class Blueprint:
             return domain_for(work, self.name, own, progress=progress)
         from rfmdp.language.check import check_model
         from rfmdp.language.lattice import build_for
+        from rfmdp.language.ranges import build_blocked, watching_memory
 
         checked = check_model(self.parsed, constants, also_known)
-        return build_for(work, checked, deadlock=deadlock, progress=progress)
+        if scheduler is None:
+            with suppress(ResourceError):
+                watched = watching_memory(progress)
+                return build_for(work, checked, deadlock=deadlock, progress=watched)
+        return build_blocked(checked, scheduler=scheduler, deadlock=deadlock, progress=progress)
 
 
 def names_domain(name: str | PathLike[str]) -> bool:

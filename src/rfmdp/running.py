@@ -21,7 +21,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -223,7 +223,7 @@ def _reply(work: bytes, task: bytes) -> bytes:
     try:
         return pickle.dumps((_unpacked(work)(pickle.loads(task)), None))
     except Exception as error:
-        return pickle.dumps((None, _portable(error)))
+        return pickle.dumps((None, portable(error)))
 
 
 @lru_cache(maxsize=1)
@@ -232,7 +232,7 @@ def _unpacked(work: bytes) -> Work:
     return unpacked
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """Return an error that survives the way to another process; a bug keeps its traceback."""
     if isinstance(error, MemoryError):
         return MemoryError()
@@ -269,7 +269,7 @@ def _run_on_cluster(
     address: str, work: Work, waiting: deque[Numbered], patience: float, finish: Done
 ) -> None:
     """Do tasks on the workers of a scheduler, which gives those of a lost worker to another."""
-    client = _connected(address)
+    client = connected(address)
     try:
         with _noted_interrupts() as interrupted:
             # a task of its own: unlike scattered data it is made again when its worker is lost
@@ -291,6 +291,46 @@ def _run_on_cluster(
                     look = time.monotonic() + LOOK
     finally:
         client.close(timeout=2)  # nobody wants what is not finished
+
+
+def gathered(client: Any, address: str, futures: Sequence[Any], patience: float) -> list[Any]:
+    """Return the results of futures, waiting for workers while there are none.
+
+    Raises
+    ------
+    SolverError
+        If the scheduler is gone, has no workers for too long, or lost a task several times.
+    RfmdpError
+        That of a task.
+    """
+    import asyncio
+
+    from distributed import KilledWorker, wait as wait_for
+
+    seen = time.monotonic()
+    while True:
+        try:
+            with client.as_current():
+                wait_for(futures, timeout=LOOK)
+            return list(client.gather(futures))
+        except TimeoutError:
+            seen = _last_seen(address, client, seen, patience)
+        except KilledWorker:
+            raise SolverError(
+                "A worker was lost several times, perhaps for lack of memory; give workers more."
+            ) from None
+        except (CancelledError, asyncio.CancelledError, OSError):
+            raise _gone(address) from None
+
+
+def worker_memory(client: Any, address: str, patience: float) -> float:
+    """Return how many bytes all workers of a scheduler may take; waits for the first one."""
+    seen = time.monotonic()
+    while not (workers := client.scheduler_info()["workers"]):
+        seen = _last_seen(address, client, seen, patience)
+        time.sleep(POLL)
+    limits = [worker["memory_limit"] or 0 for worker in workers.values()]
+    return float(sum(limits)) if all(limits) else math.inf
 
 
 def _received(address: str, future: Any) -> tuple[Any, Exception | None] | None:
@@ -336,7 +376,8 @@ def _gone(address: str) -> SolverError:
     return SolverError(f"{address}: the scheduler is gone; what is finished is kept.")
 
 
-def _connected(address: str) -> Any:
+def connected(address: str) -> Any:
+    """Return a client of a scheduler."""
     try:
         from distributed import Client
     except ModuleNotFoundError:

@@ -13,6 +13,7 @@ from rfmdp.errors import ModelError, SolverError, UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.model.validate import require_valid
@@ -26,6 +27,7 @@ from rfmdp.objective import (
     TemporalReward,
 )
 from rfmdp.outer.average import solve_average
+from rfmdp.outer.blocks.solve import solve_blocked
 from rfmdp.outer.budget import solve_budget
 from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
@@ -102,6 +104,8 @@ def solve(
     method = inner or Exact()
     if isinstance(model, LatticeMDP):
         return _solve_by_factors(model, as_spec(spec, model), method, limits, states)
+    if isinstance(model, BlockedMDP):
+        return solve_blocked(model, as_spec(spec, model), method, limits or Limits(), states)
     require_valid(model)
     specification = with_automaton(as_spec(spec, model), automaton)
     if isinstance(specification.objective, BudgetUntil):

@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import subprocess
-from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import numpy as np
@@ -20,19 +19,18 @@ from rfmdp.formats.files import load
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.seeds import learn_seeds
 from rfmdp.running import run_many
+from running.clusters import cluster
 from running.tasks import add_square, die, fail
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rfmdp[cluster]'")
 # third-party code of Dask warns about its own and others' future
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
-
-
 INTERRUPTED = """
 import sys
 from functools import partial
 from rfmdp.running import run_many
+from running.clusters import cluster
 from running.tasks import hang
 
 try:
@@ -42,27 +40,10 @@ except KeyboardInterrupt:
 """
 
 
-@contextmanager
-def cluster(folder, workers):
-    """Start a scheduler and workers; yield its address and its process."""
-    file = folder / "scheduler.json"
-    where = ["--scheduler-file", str(file), *QUIET]
-    with ExitStack() as stack:
-        log = stack.enter_context((folder / "log").open("w"))
-        words = ["-m", "distributed.cli.dask_scheduler", "--port", "0", *where]
-        scheduler = stack.enter_context(process(words, stdout=log, stderr=log))
-        assert wait_until(lambda: file.exists() and file.stat().st_size > 0, scheduler)
-        words = ["-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *where]
-        local = ["--local-directory", str(folder)]
-        for _ in range(workers):
-            stack.enter_context(process([*words, *local], stdout=log, stderr=log))
-        yield json.loads(file.read_text())["address"], scheduler
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """Return the address of a scheduler with two workers."""
-    with cluster(tmp_path_factory.mktemp("cluster"), 2) as (found, _):
+    with cluster(tmp_path_factory.mktemp("cluster"), 2) as (found, *_):
         yield found
 
 
@@ -131,7 +112,7 @@ def test_ctrl_c_leaves_the_cluster(address, tmp_path):
 
 def test_a_scheduler_without_workers_is_not_waited_for_longer_than_asked(tmp_path, capsys):
     """`--timeout` holds although no worker looks at it."""
-    with cluster(tmp_path, 0) as (empty, _):
+    with cluster(tmp_path, 0) as (empty, *_):
         with pytest.raises(SolverError, match=r"no workers for 0\.2 s"):
             run_many(fail, ["fine"], scheduler=empty, patience=0.2, done=pytest.fail)
         for words in (["solve", "chain"], ["learn", "stock_trading"]):
@@ -142,7 +123,7 @@ def test_a_scheduler_without_workers_is_not_waited_for_longer_than_asked(tmp_pat
 
 def test_a_scheduler_that_is_gone_is_told(tmp_path):
     """Nobody waits for it, and what had arrived was handed over."""
-    with cluster(tmp_path, 1) as (address, scheduler):
+    with cluster(tmp_path, 1) as (address, scheduler, _):
         arrived = []
 
         def end(result):

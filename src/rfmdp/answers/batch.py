@@ -193,6 +193,13 @@ def _work(blueprint: Blueprint, properties: Sequence[Property], given: Given) ->
     return all_work(questions) if questions else None
 
 
+def in_blocks(blueprint: Blueprint, properties: Sequence[Property], given: Given) -> bool:
+    """Return whether a model can be solved in blocks for all properties that fit it."""
+    if blueprint.parsed is None or None not in misfits(blueprint, properties, given):
+        return False
+    return _work(blueprint, properties, given) is not None
+
+
 def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0.0:

@@ -27,7 +27,7 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.answers.rational import FractionModel, TooHardError, chain_values, reachable, read
-from rfmdp.model.lattice import LatticeMDP
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.solution import Solution
@@ -66,7 +66,7 @@ def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
     proven = solution.lower is not None and solution.upper is not None
     if not proven or not objective.plain or objective.endless:
         return None
-    if isinstance(solution.model, LatticeMDP):
+    if not isinstance(solution.model, FactoredMDP):
         return None
     problem = pose(solution.model, solution.spec)
     if problem.form is Form.MIXED:

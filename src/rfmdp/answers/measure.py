@@ -20,7 +20,7 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.checked import model_type
 from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
-from rfmdp.model.lattice import AnyModel, LatticeMDP, written
+from rfmdp.model.lattice import AnyModel, written
 from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import BackwardStep, Form, pose
 from rfmdp.outer.settings import Limits, Measure
@@ -108,7 +108,7 @@ def effective_method(model: AnyModel, inner: Inner | None) -> Inner:
     """
     if inner is None:
         return Exact()
-    if isinstance(model, LatticeMDP):
+    if not isinstance(model, FactoredMDP):
         return inner
     known = not model.uncertain and model.marginals.stated is None
     boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
@@ -213,7 +213,7 @@ def certain_states(model: AnyModel, spec: Spec) -> tuple[BoolArray, BoolArray] |
     >>> one.tolist()
     [True, True]
     """
-    if isinstance(model, LatticeMDP) or not spec.objective.plain or spec.objective.endless:
+    if not isinstance(model, FactoredMDP) or not spec.objective.plain or spec.objective.endless:
         return None
     problem = pose(model, spec)
     if problem.form is not Form.STEPS or not problem.probability:

@@ -31,6 +31,7 @@ from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.language.checked import Work
+from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.model.report import model_sizes
@@ -55,6 +56,7 @@ class Request(NamedTuple):
     deadlock: Deadlock
     verbose: bool = False
     automaton: str | None = None  # file of what the path formula means
+    scheduler: str | None = None  # of a cluster that solves one model together
 
 
 class Reply(NamedTuple):
@@ -121,6 +123,7 @@ def _build(
         also_known=also_known,
         deadlock=request.deadlock,
         progress=progress,
+        scheduler=request.scheduler,
     )
 
 
@@ -181,6 +184,8 @@ def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply
 def _write_actions(solution: Solution, path: str) -> None:
     """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
     model, policy = solution.model, solution.policy
+    if isinstance(model, BlockedMDP):  # only blocks know the actions of their rows
+        model = model.written()
     names = [v.name for v in model.variables] or ["state"]
     timed = not policy.stationary
     with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:

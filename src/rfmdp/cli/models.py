@@ -117,21 +117,24 @@ def build_to_solve(
     also_known: Collection[str] = (),
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
+    scheduler: str | None = None,
 ) -> AnyModel:
     """Return a model with sets; a domain knows what a plain radius means for it.
 
-    If what will be asked of it is known, it may come by its factors.
+    If what will be asked of it is known, it may come by its factors, or in blocks for the workers
+    of a Dask scheduler.
     """
     uncertainty.warn_if_all()
     if uncertainty.just_radius and blueprint.is_domain:
         given = {**given, "radius": repr(uncertainty.radius)}
         uncertainty = Uncertainty()
     model = blueprint.build_for(
-        work if uncertainty.boxes else None,
+        work if uncertainty.boxes or scheduler is not None else None,
         given,
         also_known=also_known,
         deadlock=deadlock,
         progress=progress,
+        scheduler=scheduler,
     )
     return uncertainty.apply(model)
 

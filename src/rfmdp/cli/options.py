@@ -59,5 +59,5 @@ Json = Annotated[bool, Option("Print one JSON object.", "--json")]
 Jobs = Annotated[int | None, Option("Processes; default: all cores.", section=RUNS)]
 Scheduler = Annotated[
     str | None,
-    Option("Dask scheduler to send the runs to, tcp://HOST:PORT; default: local cores."),
+    Option("Dask scheduler to send the work to, tcp://HOST:PORT; default: local cores."),
 ]

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from rfmdp.model.lattice import AnyModel, Model
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import AnyModel, LatticeMDP, Model
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray
 
@@ -69,7 +70,7 @@ def published_bounds(name: str, model: Model, radius: float) -> Model:
     return model.with_marginals(boxes)
 
 
-def _matching(model: AnyModel, marginal: str, outcome: str) -> BoolArray:
+def _matching(model: FactoredMDP | LatticeMDP, marginal: str, outcome: str) -> BoolArray:
     """Return the outcomes (O,) of a scattering move with matching names."""
     found = np.zeros(len(model.outcome_names), dtype=np.bool_)
     pointers = model.marginals.outcome_ptr

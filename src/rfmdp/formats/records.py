@@ -129,7 +129,7 @@ def solution_to_record(solution: Solution) -> Record:
     if isinstance(model, LatticeMDP):
         model_header, model_arrays = lattice_to_record(model)
     else:
-        _, model_header, model_arrays = model_to_record(model)
+        _, model_header, model_arrays = model_to_record(written(model))
     spec = solution.spec
     described, sets, texts = _describe(solution)
     header = {
@@ -178,7 +178,9 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     model_header = field(header, "model", dict)
     by_factors = model_header.get("kind") == "lattice"
-    model: AnyModel = (lattice_from_record if by_factors else model_from_record)(model_header, own)
+    model: FactoredMDP | LatticeMDP = (lattice_from_record if by_factors else model_from_record)(
+        model_header, own
+    )
     described = dict(field(header, "objective", dict))
     product = None
     if "product" in header:
@@ -242,7 +244,7 @@ def _numbers(name: str, found: AnyArray, states: int) -> FloatArray:
     return found
 
 
-def _rules(rows: AnyArray, model: AnyModel) -> Policy:
+def _rules(rows: AnyArray, model: FactoredMDP | LatticeMDP) -> Policy:
     """Return the policy of a solution, whose rows must be those of their states."""
     if rows.ndim != 2 or rows.shape[1] != model.states or rows.dtype.kind not in "iu":
         raise FileError(

@@ -28,7 +28,7 @@ from rfmdp.model.packing import Packing
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.model.validate import is_valid
 from rfmdp.record import Provenance
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.language.explorer import StateExplorer
@@ -84,11 +84,28 @@ def build_model(
         raise
     except ModelError as error:
         raise ModelError(f"{checked.source.filename}: {error}") from None
-    _warn(checked, explored, explorer)
-    explored, used = with_used_marginals(explored)
+    dead = np.flatnonzero(deadlocks(explored))
+    warn_of_states(checked, len(dead), explored.valuations[dead[:1]], explorer)
+    model = completed(checked, explored, explorer)
+    warn_if_touching(model)
+    is_valid(model)  # remembered, so that the first question need not check again
+    return model
+
+
+def completed(
+    checked: CheckedModel,
+    explored: FactoredMDP,
+    explorer: StateExplorer,
+    *,
+    every_marginal: bool = False,
+) -> FactoredMDP:
+    """Return explored states and rows with sets (those of their rows), names, labels, rewards."""
+    used: IntArray = np.arange(len(explorer.marginals))
+    if not every_marginal:
+        explored, used = with_used_marginals(explored)
     marginals, names, outcomes = packed([explorer.marginals[j] for j in used])
     factors = tuple(module.name for module in checked.modules)
-    model = finished(
+    return finished(
         explored,
         _actions(checked, explored),
         state_labels(checked, explored),
@@ -102,9 +119,6 @@ def build_model(
             checked.source.filename, checked.source.text, checked.constants
         ),
     )
-    warn_if_touching(model)
-    is_valid(model)  # remembered, so that the first question need not check again
-    return model
 
 
 def _actions(checked: CheckedModel, explored: FactoredMDP) -> list[str]:
@@ -114,14 +128,18 @@ def _actions(checked: CheckedModel, explored: FactoredMDP) -> list[str]:
     return [*names, ""] if unlabelled or not names else names
 
 
-def _warn(checked: CheckedModel, explored: FactoredMDP, explorer: StateExplorer) -> None:
-    """Say what was made of states that are probably not meant so."""
+def warn_of_states(
+    checked: CheckedModel, dead: int, first_dead: Int32Array, explorer: StateExplorer
+) -> None:
+    """Say what was made of states that are probably not meant so.
+
+    dead : number of states without a choice; first_dead : (1, vars) if there is one
+    """
     name = checked.source.filename
-    dead = np.flatnonzero(deadlocks(explored))
-    if dead.size:
-        first = State(checked, explored.valuations[dead[0]])
+    if dead:
+        first = State(checked, first_dead[0])
         warnings.warn(
-            f"{name}: {dead.size} state(s) have no enabled command, the first is {first}; each "
+            f"{name}: {dead} state(s) have no enabled command, the first is {first}; each "
             'gets a self-loop and the label "deadlock".',
             PrismWarning,
             stacklevel=3,

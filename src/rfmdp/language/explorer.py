@@ -11,6 +11,8 @@ Python: most models that people write by hand are explored before compiling woul
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from rfmdp.errors import ModelError
@@ -32,6 +34,8 @@ from rfmdp.types import AnyArray, IntArray
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 RANGE = 2**31  # values of a variable that was given a range are fewer
 EFFORT = 40  # instructions and more per successor, about
+# rows, marginals and successors that are written so far
+COUNTERS = addresses.ROWS, addresses.MARGINALS, addresses.SUCCESSORS
 UNLIMITED = 3_000_000  # states of a model that has an int without range
 
 
@@ -69,6 +73,11 @@ class StateExplorer:
         return memory
 
     @property
+    def reached(self) -> IntArray:
+        """The states so far, packed, in the order of discovery, (S, W)."""
+        return self.states.known[: self.memory[addresses.STATES]]
+
+    @property
     def mixed(self) -> int:
         """Number of states of a DTMC with several choices."""
         return int(self.memory[addresses.MIXED])
@@ -83,7 +92,52 @@ class StateExplorer:
     ) -> FactoredMDP:
         """Return what can be reached from initial valuations (I, vars)."""
         start = self._enter(self.packing.pack(initial))
-        pause = FEW
+        for _ in self._slices():
+            self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
+        rows, marginals, successors = self._take()
+        return arranged(self.packing, self.reached, start, rows, marginals, successors, deadlock)
+
+    def reach(self, initial: AnyArray) -> Iterator[tuple[AnyArray, ...]]:
+        """Yield the rows (R, 4), marginals and successors that are met, slice by slice.
+
+        They are valid until the next ones, and forgotten then; `reached` has the states.
+        """
+        self._enter(self.packing.pack(initial))
+        for _ in self._slices():
+            yield self._take()
+
+    def expand(self, words: IntArray, first: int, last: int) -> tuple[AnyArray, ...]:
+        """Return the rows, marginals and successors of states first..last of all states (S, W).
+
+        These are ascending, and all that can be reached.
+        """
+        memory = self.memory
+        expect(EFFORT * len(words))
+        if memory[addresses.STATES] != len(words):
+            self.states.fill(words)
+            memory[addresses.STATES] = len(words)
+        memory[addresses.EXPANDED] = first
+        for _ in self._slices(last):
+            pass
+        return self._take()
+
+    def _take(self) -> tuple[AnyArray, ...]:
+        """Return views of the rows that were found, and begin again to write rows."""
+        arrays = self._rows, self._marginals, self._successors
+        views = tuple(a[: self.memory[c]] for a, c in zip(arrays, COUNTERS, strict=True))
+        self.memory[list(COUNTERS)] = 0
+        return views
+
+    def tell(self, progress: Progress | None, transitions: int) -> None:
+        """Say how far exploration has come."""
+        if progress is not None:
+            grows = self._growing()
+            growing = "" if grows is None else f"{grows[0]} at {grows[1]:,}"
+            progress(int(self.memory[addresses.STATES]), transitions, growing)
+
+    def _slices(self, last: int | None = None) -> Iterator[None]:
+        """Expand states up to `last`, or all; yield after every slice of them."""
+        pause = FEW if last is None else last
         while True:
             expect(EFFORT * int(self.memory[addresses.SUCCESSORS]))
             status, detail = explorer.explore(
@@ -97,25 +151,10 @@ class StateExplorer:
                 (self._tensor, self._delta),
                 pause,
             )
-            if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
-                grows = self._growing()
-                progress(
-                    int(self.memory[addresses.STATES]),
-                    int(self.memory[addresses.SUCCESSORS]),
-                    "" if grows is None else f"{grows[0]} at {grows[1]:,}",
-                )
-            if status == addresses.DONE:
-                memory = self.memory
-                return arranged(
-                    self.packing,
-                    self.states.known[: memory[addresses.STATES]],
-                    start,
-                    self._rows[: memory[addresses.ROWS]],
-                    self._marginals[: memory[addresses.MARGINALS]],
-                    self._successors[: memory[addresses.SUCCESSORS]],
-                    deadlock,
-                )
-            if status == addresses.PAUSE:
+            if status in (addresses.DONE, addresses.PAUSE):
+                yield
+                if status == addresses.DONE or last is not None:
+                    return
                 self._check_growth()
                 pause += min(pause, SLICE)
             elif status == addresses.GROW:

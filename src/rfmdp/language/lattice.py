@@ -38,10 +38,10 @@ from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.language.states import State, evaluate_states
 from rfmdp.memory import available_memory
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import (
     FORBIDDEN,
-    AnyModel,
     Factor,
     Formula,
     FormulaRewards,
@@ -256,7 +256,7 @@ def build_for(
     *,
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
-) -> AnyModel:
+) -> FactoredMDP | LatticeMDP:
     """Return a model by its factors if what is asked of it takes less work then.
 
     That is counted: the reachable transitions are written out as long as that takes less than the

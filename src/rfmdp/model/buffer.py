@@ -85,3 +85,18 @@ class StateTable:
             require_memory(4 * size, f"A model with more than {count} states")
             self.table = np.zeros(size, dtype=np.int32)
             fill_states(self.table, self.known, count)
+
+    def fill(self, words: IntArray) -> None:
+        """Begin with some states (S, W), numbered as they come."""
+        from rfmdp.kernels.tables import fill_states
+
+        count = len(words)
+        self.known = np.array(words)
+        if self.dense:
+            self.table[:] = 0
+            self.table[words[:, 0]] = np.arange(1, count + 1, dtype=np.int32)
+            return
+        size = 1 << (4 * count + 4 * ROOM - 1).bit_length()
+        require_memory(4 * size, f"A table of {count} states")
+        self.table = np.zeros(size, dtype=np.int32)
+        fill_states(self.table, self.known, count)

@@ -229,11 +229,7 @@ def arranged(
     source = rows[:, 0]
     dead = source[rows[:, 1] == NO_ACTION]
     if dead.size and deadlock is Deadlock.ERROR:
-        others = f" ({dead.size} such states)" if dead.size > 1 else ""
-        name = packing.name(words[dead[packing.order(words[dead])[0]]])
-        raise ModelError(
-            f"State {name} has no enabled action{others}; every reachable state must have one."
-        )
+        raise refused_deadlock(packing, words[dead[packing.order(words[dead])]])
     order = packing.order(words)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -260,6 +256,15 @@ def arranged(
         row_factors=factor,
         successor_ptr=successor_ptr,
         successors=targets,
+    )
+
+
+def refused_deadlock(packing: Packing, words: IntArray) -> ModelError:
+    """Return the error about states (N, W) without a choice, ascending; the first is named."""
+    others = f" ({len(words)} such states)" if len(words) > 1 else ""
+    return ModelError(
+        f"State {packing.name(words[0])} has no enabled action{others}; every reachable state "
+        "must have one."
     )
 
 

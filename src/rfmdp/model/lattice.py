@@ -23,6 +23,7 @@ from rfmdp.model.arrays import (
     require_all_values,
     state_text,
 )
+from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.report import model_sizes
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.record import Provenance, balls
@@ -298,7 +299,7 @@ class LatticeMDP:
         return self.actions[row] or f"choice {row + 1}"
 
 
-AnyModel: TypeAlias = FactoredMDP | LatticeMDP
+AnyModel: TypeAlias = FactoredMDP | LatticeMDP | BlockedMDP
 Model = TypeVar("Model", FactoredMDP, LatticeMDP)
 
 
@@ -308,8 +309,12 @@ def written(model: AnyModel) -> FactoredMDP:
     Raises
     ------
     UnsupportedError
-        If they are not.
+        If they are not, and the model is solved by its factors.
+    ResourceError
+        If the model is in blocks, and there is no memory for all of them.
     """
+    if isinstance(model, BlockedMDP):
+        return model.written()
     if isinstance(model, LatticeMDP):
         raise UnsupportedError(
             f"This needs a model whose transitions are written out; this one is solved by its "

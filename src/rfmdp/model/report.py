@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rfmdp.errors import ModelError
 
 if TYPE_CHECKING:
-    from rfmdp.model.arrays import FactoredMDP
-    from rfmdp.model.lattice import LatticeMDP
+    from rfmdp.model.lattice import AnyModel
 
 SHOWN = 20  # issues in an error message
 
@@ -76,7 +75,7 @@ class Report:
         return len(self.issues)
 
 
-def model_sizes(model: FactoredMDP | LatticeMDP) -> list[str]:
+def model_sizes(model: AnyModel) -> list[str]:
     """Return the numbers of states, rows, transitions and marginals, for people."""
     sizes = {
         "state": model.states,

@@ -267,6 +267,15 @@ def half_width(operator: Operator, rows: IntArray, q: FloatArray) -> float:
     """
     if operator.inner.proves != Side.BOTH or not len(rows):
         return 0.0
+    return distance(*spreads(operator, rows, q))
+
+
+def spreads(operator: Operator, rows: IntArray, q: FloatArray) -> tuple[float, float]:
+    """Return the largest half width of some rows, and the largest size of q (R,) there."""
     widths = 0.5 * (operator.above[rows] - operator.below[rows])
-    magnitude = float(np.max(np.abs(q[rows]), initial=0.0))
-    return float(np.max(widths, initial=0.0)) * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * magnitude
+    return float(np.max(widths, initial=0.0)), float(np.max(np.abs(q[rows]), initial=0.0))
+
+
+def distance(width: float, size: float) -> float:
+    """Return how far numbers of some size may be from what they are half a width around."""
+    return width * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * size

@@ -87,6 +87,7 @@ def solve(
     2: finished, but not certified. A domain has a property of its own.
     """
     started = time.monotonic()
+    from rfmdp.answers.batch import in_blocks
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
     from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, properties_about, read_blueprint
@@ -106,10 +107,6 @@ def solve(
     asked = properties_about(model, props, prop)
     records = output is not None and output.endswith(".json")
     solution = export_policy or (output and not records)
-    if scheduler is not None and solution:
-        raise ModelError(
-            "--scheduler computes values only; leave it out to write a policy or solution file."
-        )
     if len(asked) > 1 and solution:
         raise ModelError(
             f"A policy or solution file holds one property, found {len(asked)}; "
@@ -124,6 +121,15 @@ def solve(
     if len(runs) == 1:  # reading counts as well
         left = max(limits.seconds - (time.monotonic() - started), 1e-9)
         limits = replace(limits, seconds=left)
+    together = scheduler is not None and len(runs) == 1 and inner == "exact"
+    together = together and in_blocks(blueprint, asked, runs[0].constants)
+    if scheduler is not None and solution and not together:
+        raise ModelError(
+            "--scheduler: a policy or solution file is made of one model in the PRISM language and "
+            "one P or R with a target, a bound of steps or a discount; leave out --scheduler."
+        )
+    if together and jobs is not None:
+        raise ModelError("--jobs are local processes; a scheduler has its own workers.")
     request = Request(
         blueprint,
         asked,
@@ -133,10 +139,11 @@ def solve(
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
         verbose,
         automaton,
+        scheduler if together else None,
     )
     file = output if records else None
     with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:
-        if len(runs) > 1 or scheduler is not None:
+        if len(runs) > 1 or (scheduler is not None and not together):
             run_many(
                 partial(replies_of_run, request),
                 runs,

@@ -1,0 +1,1 @@
+"""Models in blocks: each takes steps by itself, and blocks exchange values."""

@@ -1,0 +1,282 @@
+"""What one block does in a round, before blocks exchange values: a step, some sweeps, a check.
+
+`values` (C, n) are those of a block; the operator sees them with those of `outside` behind. Which
+columns there are depends on the form:
+
+form                              values
+finite horizon                    one value; its error is counted by whoever adds up the widths
+discounted                        one value
+reach, reward to target, total    lower, a proven bound; upper, one as soon as it is inductive
+
+Lower bounds begin at 0 and rise: T(L) <= V if L <= V, in whatever order, and from however old
+values of other blocks. A state keeps the row that raised it last. The policy of these rows is
+worth L: where it were worth least compared with L, all successors would have been raised for the
+last time before the state itself, so that there is no first one.
+
+`upper` is iterated from below as well, by T + push, the push being paid in every step. As soon as
+T(U) <= U holds everywhere, rounding included, U is a bound of the least fixed point. In a limit of
+T + push that holds with the push to spare, and it holds long before the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.inner.protocol import Inner, Side
+from rfmdp.model.blocked import Block, Change, PackedBlock, changed, unpack
+from rfmdp.objective import MAX, Spec
+from rfmdp.outer.horizon import spreads
+from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.outer.solution import Stats
+from rfmdp.outer.task import Operator
+from rfmdp.ragged import segment_all
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+
+PIECES = 8  # of a block that a sweep goes through, each with the values of those before
+WORTH_PIECES = 1 << 12  # states
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The values that a form begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A backward step of a finite horizon."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """Some sweeps within the block; without a push the upper column stays."""
+
+    count: int
+    push: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One sweep that changes no value; says how far T moves each side, and by which rows."""
+
+
+Command: TypeAlias = Begin | Step | Sweeps | Check
+Read: TypeAlias = Callable[[IntArray], FloatArray]  # values (C, H) of states (H,) of other blocks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """The values of a block after some rounds."""
+
+    values: FloatArray  # (C, n)
+    choice: Int32Array  # (n,) rows of the block
+    rules: tuple[Int32Array, ...] = ()  # (n,) of every backward step, last step first
+    spreads: tuple[tuple[float, float], ...] = ()  # of every backward step, see `horizon`
+    moves: tuple[float, float] = (np.inf, np.inf)  # of a check: most that T falls and rises
+    rows: int = 0  # of the block
+
+
+def require_form(problem: Problem) -> None:
+    """Raise UnsupportedError unless blocks can solve a form."""
+    if problem.form in (Form.MIXED, Form.AVERAGE) or (
+        problem.steps and problem.form is not Form.STEPS
+    ):
+        raise UnsupportedError(
+            "A model in blocks is solved for horizons, discounts, targets and total rewards, not "
+            f"for a {problem.form.value}; use a model that fits into one memory, without a cluster."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockTask:
+    """What is asked of every block."""
+
+    spec: Spec
+    inner: Inner
+    change: Change | None
+    keep: bool  # blocks stay unpacked, ready to use
+
+    def of(self, first: int, last: int) -> BlockTask:
+        """Return the task of a range of states; all its sets of states are arrays."""
+        objective = self.spec.objective
+        sets: dict[str, Any] = {}
+        for name, states in objective.sets.items():
+            assert isinstance(states, np.ndarray)
+            sets[name] = states[first:last]
+        return replace(self, spec=replace(self.spec, objective=replace(objective, **sets)))
+
+
+class PosedBlock:
+    """A block with its task; packed again where it goes to disk or another machine."""
+
+    def __init__(self, packed: PackedBlock, task: BlockTask) -> None:
+        self.packed, self.task = packed, task
+        self._ready: BlockOperator | None = None
+
+    def __reduce__(self) -> tuple[type[PosedBlock], tuple[PackedBlock, BlockTask]]:
+        return PosedBlock, (self.packed, self.task)
+
+    def __sizeof__(self) -> int:
+        return self.packed.nbytes + (0 if self._ready is None else sum(self.packed.sizes))
+
+    @property
+    def outside(self) -> IntArray:
+        """The states of other blocks that it reads, (H,)."""
+        return self._operator().outside
+
+    def run(self, before: Outcome, read: Read, command: Command) -> Outcome:
+        """Do one command; `read` gets the values of states of other blocks."""
+        return self._operator().run(before, read, command)
+
+    def _operator(self) -> BlockOperator:
+        operator = self._ready or BlockOperator(unpack(self.packed), self.task)
+        if self.task.keep:
+            self._ready = operator
+        return operator
+
+
+class BlockOperator:
+    """The Bellman operator of a block."""
+
+    def __init__(self, block: Block, task: BlockTask) -> None:
+        model = changed(block.model, task.change)
+        self.problem = problem = pose(model, task.spec)
+        require_form(problem)
+        rows = task.inner.prepare(model, problem.nature)
+        if rows.proves != Side.BOTH:
+            raise UnsupportedError(
+                f"A model in blocks needs a method that proves both sides, not {task.inner.name}; "
+                "leave the method out."
+            )
+        self.operator = Operator(problem, rows, Stats())
+        self.outside = block.outside
+        self.states, self.rows = np.arange(model.states), np.arange(model.rows)
+        self._every_row = np.ones(model.rows, dtype=np.bool_)
+        self.fixed = problem.terminal
+        self.given = (problem.target & problem.probability).astype(np.float64)
+
+    def run(self, before: Outcome, read: Read, command: Command) -> Outcome:
+        """Do one command."""
+        if isinstance(command, Begin):
+            return self._begin()
+        values = np.concatenate([before.values, read(self.outside)], axis=1)
+        match command:
+            case Step(number):
+                return self._step(before, values[0], number)
+            case Sweeps(count, push):
+                choice = before.choice.astype(np.int64)
+                for k in range(count):
+                    self._sweep(values, choice, push, backwards=k % 2 == 1)
+                inside = values[:, : len(self.states)].copy()
+                return replace(before, values=inside, choice=choice.astype(np.int32))
+            case Check():
+                return self._check(before, values)
+
+    def _begin(self) -> Outcome:
+        problem = self.problem
+        first_rows = problem.model.row_ptr[:-1].astype(np.int32)
+        columns = 1 if problem.form in (Form.STEPS, Form.DISCOUNTED) else 2
+        value = problem.start if problem.form is Form.STEPS else self.given
+        return Outcome(np.tile(value, (columns, 1)), first_rows, rows=problem.model.rows)
+
+    def _step(self, before: Outcome, value: FloatArray, number: int) -> Outcome:
+        """Take a step back; the operations are those of `horizon.Backward`."""
+        operator, step = self.operator, self.problem.steps[number]
+        operator.backup(value, self.rows)
+        q = operator.middle(self.rows, self._every_row)
+        spread = spreads(operator, self.rows, q)
+        after, choice = np.empty(len(self.states)), self.problem.model.row_ptr[:-1].copy()
+        operator.choose(q, self.states, choice, after)
+        after = np.where(step.fixed, step.given, after)
+        return replace(
+            before, values=after[None], rules=(*before.rules, choice.astype(np.int32)),
+            spreads=(*before.spreads, spread),
+        )  # fmt: skip
+
+    def _sweep(self, values: FloatArray, choice: IntArray, push: float, *, backwards: bool) -> None:
+        """Sweep over the pieces of a block, in place."""
+        count = PIECES if len(self.states) >= WORTH_PIECES else 1
+        pieces = np.array_split(self.states, count)
+        row_ptr = self.problem.model.row_ptr
+        for states in reversed(pieces) if backwards else pieces:
+            if not len(states):
+                continue
+            rows = self.rows[row_ptr[states[0]] : row_ptr[states[-1] + 1]]
+            if self.problem.form is Form.DISCOUNTED:
+                self.operator.backup(values[0], rows)
+                q = self.operator.middle(rows, self._every_row)
+                self.operator.choose(q, states, choice, values[0])
+                continue
+            self._raise_lower(values[0], choice, states, rows)
+            if push > 0.0:
+                self._raise_upper(values, push, states, rows)
+
+    def _raise_lower(
+        self, value: FloatArray, choice: IntArray, states: IntArray, rows: IntArray
+    ) -> None:
+        """Raise the lower bounds of some states, and note the rows that do."""
+        size = len(self.states)
+        self.operator.backup(value, rows)
+        image, best = np.empty(size), self.problem.model.row_ptr[:-1].copy()
+        self.operator.choose(self.operator.below, states, best, image)
+        here = self._within(image[states], states)
+        better = here > value[states]
+        value[states[better]] = here[better]
+        choice[states[better]] = best[states[better]]
+
+    def _raise_upper(
+        self, values: FloatArray, push: float, states: IntArray, rows: IntArray
+    ) -> None:
+        """Move upper values of some states; states whose lower bound is 0 are not pushed."""
+        self.operator.backup(values[1], rows)
+        q = self.operator.above
+        if self.problem.form is Form.TO_TARGET:
+            q[rows] += push
+        else:
+            moves = values[0][self.problem.model.row_states[rows]] > 0.0
+            q[rows] += np.where(moves & ~self._still[rows], push, 0.0)
+        image = np.empty(len(self.states))
+        self.operator.choose(q, states, self.problem.model.row_ptr[:-1].copy(), image)
+        values[1][states] = self._within(image[states], states)
+
+    def _within(self, image: FloatArray, states: IntArray) -> FloatArray:
+        """Return the image of some states, as far as it may be their value."""
+        if self.problem.probability:
+            image = np.clip(image, 0.0, 1.0)
+        return np.where(self.fixed[states], self.given[states], image)
+
+    def _check(self, before: Outcome, values: FloatArray) -> Outcome:
+        """Return how far T moves, and the rows of the guarantee."""
+        problem, operator, choice = self.problem, self.operator, before.choice.astype(np.int64)
+        size, free = len(self.states), np.flatnonzero(~self.fixed)
+        images = []
+        for column, side in ((0, operator.below), (-1, operator.above)):
+            operator.backup(values[column], self.rows)
+            image = np.empty(size)
+            rows = problem.model.row_ptr[:-1].copy()
+            operator.choose(side, self.states, rows, image)
+            images.append(np.clip(image, 0.0, 1.0) if problem.probability else image)
+            # rows that raised a lower bound are kept; they prove it
+            guarantee = (column == 0) == (problem.agent is MAX)
+            if guarantee and (column == -1 or problem.form is Form.DISCOUNTED):
+                choice = rows
+        low, high = values[0, :size], values[-1, :size]
+        fall = float(np.max((low - images[0])[free], initial=-np.inf))
+        rise = float(np.max((images[1] - high)[free], initial=-np.inf))
+        return replace(before, choice=choice.astype(np.int32), moves=(fall, rise))
+
+    @cached_property
+    def _still(self) -> BoolArray:
+        """Rows (R,) that stay where they are and pay nothing."""
+        model = self.problem.model
+        own = np.repeat(model.row_states, np.diff(model.successor_ptr))
+        stays = segment_all(model.successors == own, model.successor_ptr)
+        still: BoolArray = stays & (self.problem.reward == 0.0)
+        return still

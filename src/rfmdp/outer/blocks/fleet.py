@@ -1,0 +1,262 @@
+"""Where blocks do their rounds: in this process, or on the workers of a Dask cluster.
+
+Both take the values of all states, do some rounds, and return the values after them. Blocks read
+each other's values as they were at the end of the round before, so that results depend neither on
+the number of workers nor on who is first.
+
+On a cluster a block is a task that makes it from its source; so it is made again if its worker is
+lost. Between rounds only values that other blocks read travel, from worker to worker. What is
+returned after some rounds is a checkpoint: the next rounds begin with values from here, so that a
+loss costs the rounds since then. No task is tied to a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from rfmdp.inner.protocol import Inner
+from rfmdp.memory import available_memory
+from rfmdp.model.blocked import BlockedMDP, RowSource, local, pack
+from rfmdp.objective import Spec
+from rfmdp.outer.blocks.block import Begin, BlockTask, Command, Outcome, PosedBlock
+from rfmdp.outer.problem import where
+from rfmdp.running import connected, gathered, portable, worker_memory
+from rfmdp.threads import set_threads
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+SHARE = 0.4  # of the memory that blocks may take which are ready to use
+READY = (16.0, 120.0, 40.0)  # their bytes per transition, row and state
+
+
+class Fleet(Protocol):
+    """All blocks with a task."""
+
+    steps_at_once: int  # rounds between two checkpoints, at most
+
+    def begin(self) -> list[Outcome]:
+        """Return what blocks begin with."""
+        ...
+
+    def run(self, before: Sequence[Outcome], commands: Sequence[Command]) -> list[Outcome]:
+        """Do rounds, one per command; return what blocks have after them."""
+        ...
+
+    def close(self) -> None:
+        """Give up the blocks."""
+        ...
+
+
+def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet:
+    """Return the blocks of a model with a task, here or on its cluster.
+
+    patience : seconds to wait for workers while a cluster has none
+    """
+    if model.scheduler is None:
+        return LocalBlocks(model, spec, inner)
+    return Cluster(model, model.scheduler, spec, inner, patience)
+
+
+def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[BlockTask]:
+    """Return the task of every block; blocks stay ready to use if some memory has room for all."""
+    entry, row, state = READY
+    size = entry * model.transitions + row * model.rows + state * model.states
+    sets: dict[str, Any] = {
+        name: where(model.frame, states) for name, states in spec.objective.sets.items()
+    }
+    spec = replace(spec, objective=replace(spec.objective, **sets))
+    task = BlockTask(spec, inner, model.change, keep=size <= SHARE * memory)
+    return [task.of(first, last) for first, last in pairwise(model.block_ptr.tolist())]
+
+
+def _fresh(outcome: Outcome) -> Outcome:
+    """Return an outcome without what belongs to the rounds before."""
+    return Outcome(outcome.values, outcome.choice, rows=outcome.rows)
+
+
+NOTHING = Outcome(np.empty((0, 0)), np.empty(0, dtype=np.int32))
+
+
+class LocalBlocks:
+    """Blocks in this process: ready to use while they fit, else packed."""
+
+    steps_at_once = 1
+
+    def __init__(self, model: BlockedMDP, spec: Spec, inner: Inner) -> None:
+        self._model = model
+        self._tasks = _tasks(model, spec, inner, available_memory())
+        self._ready: dict[int, PosedBlock] = {}
+
+    def begin(self) -> list[Outcome]:
+        """Return what blocks begin with."""
+        return self._round([NOTHING] * len(self._tasks), Begin())
+
+    def run(self, before: Sequence[Outcome], commands: Sequence[Command]) -> list[Outcome]:
+        """Do rounds, one per command."""
+        outcomes = [_fresh(outcome) for outcome in before]
+        for command in commands:
+            outcomes = self._round(outcomes, command)
+        return outcomes
+
+    def close(self) -> None:
+        """Forget the blocks."""
+        self._ready.clear()
+
+    def _round(self, before: Sequence[Outcome], command: Command) -> list[Outcome]:
+        values = np.concatenate([outcome.values for outcome in before], axis=1)
+
+        def read(outside: IntArray) -> FloatArray:
+            return values[:, outside]
+
+        return [self._block(b).run(o, read, command) for b, o in enumerate(before)]
+
+    def _block(self, number: int) -> PosedBlock:
+        if number in self._ready:
+            return self._ready[number]
+        block = PosedBlock(self._model.packed(number), self._tasks[number])
+        if block.task.keep:
+            self._ready[number] = block
+        return block
+
+
+class Cluster:
+    """Blocks on the workers of a Dask scheduler."""
+
+    steps_at_once = 16
+
+    def __init__(
+        self, model: BlockedMDP, address: str, spec: Spec, inner: Inner, patience: float
+    ) -> None:
+        self._client, self._address, self._patience = connected(address), address, patience
+        try:
+            memory = worker_memory(self._client, address, patience)
+            self._blocks = self._build(model, _tasks(model, spec, inner, memory))
+            outside = self._gathered([self._submit(_outside, block) for block in self._blocks])
+            exchange = _Exchange(model.block_ptr, outside)
+            self._neighbours = exchange.neighbours
+            self._exports = [self._submit(_same, places) for places in exchange.exports]
+            self._imports = [self._submit(_same, places) for places in exchange.imports]
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self) -> list[Outcome]:
+        """Return what blocks begin with."""
+        return self._gathered([self._submit(_begin, block) for block in self._blocks])
+
+    def run(self, before: Sequence[Outcome], commands: Sequence[Command]) -> list[Outcome]:
+        """Do rounds, one per command; values from here cut off what led to them."""
+        outcomes = [self._submit(_same, _fresh(outcome)) for outcome in before]
+        for command in commands:
+            boxes = [
+                self._submit(_outbox, outcome, places)
+                for outcome, places in zip(outcomes, self._exports, strict=True)
+            ]
+            outcomes = [
+                self._submit(
+                    _run, block, outcome, command, self._imports[b],
+                    *(boxes[j] for j in self._neighbours[b]),
+                )
+                for b, (block, outcome) in enumerate(zip(self._blocks, outcomes, strict=True))
+            ]  # fmt: skip
+        return self._gathered(outcomes)
+
+    def close(self) -> None:
+        """Leave the cluster; nobody wants what is not finished."""
+        self._client.close(timeout=2)
+
+    def _build(self, model: BlockedMDP, tasks: Sequence[BlockTask]) -> list[Any]:
+        """Return the blocks as futures: made from a source there, or packed here if it is built."""
+        if not model.source.travels:
+            return [self._submit(PosedBlock, model.packed(b), task) for b, task in enumerate(tasks)]
+        source = self._submit(_same, model.source)
+        ranges = pairwise(model.block_ptr.tolist())
+        return [
+            self._submit(_built, source, first, last, model.states, task)
+            for (first, last), task in zip(ranges, tasks, strict=True)
+        ]
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._client.submit(function, *arguments, pure=False)
+
+    def _gathered(self, futures: Sequence[Any]) -> list[Any]:
+        return gathered(self._client, self._address, futures, self._patience)
+
+
+class _Exchange:
+    """Which values blocks give to each other.
+
+    exports : of every block, its states that others read
+    neighbours : of every block, those that it reads from
+    imports : of every block, where its outside states are in the exports of its neighbours
+    """
+
+    def __init__(self, block_ptr: IntArray, outside: Sequence[IntArray]) -> None:
+        read = np.zeros(int(block_ptr[-1]), dtype=np.bool_)
+        for states in outside:
+            read[states] = True
+        self.exports: list[AnyArray] = [
+            np.flatnonzero(read[first:last]).astype(np.int32)
+            for first, last in pairwise(block_ptr.tolist())
+        ]
+        counts: IntArray = np.cumsum(read) - read  # how many are read before a state
+        sizes = np.array([len(states) for states in self.exports])
+        begins = np.cumsum(sizes) - sizes
+        self.neighbours: list[list[int]] = []
+        self.imports: list[AnyArray] = []
+        for states in outside:
+            owner = np.searchsorted(block_ptr, states, side="right") - 1
+            neighbours = np.unique(owner)
+            place = np.zeros(len(sizes), dtype=np.int64)  # of their boxes, one after the other
+            place[neighbours] = np.cumsum(sizes[neighbours]) - sizes[neighbours]
+            where = counts[states] - begins[owner] + place[owner]
+            self.neighbours.append(neighbours.tolist())
+            self.imports.append(where.astype(np.int32))
+
+
+# tasks of workers
+
+
+def _same(thing: Any) -> Any:
+    return thing
+
+
+def _built(source: RowSource, first: int, last: int, states: int, task: BlockTask) -> PosedBlock:
+    """Make a block from its source."""
+    set_threads(1)  # the other cores do other blocks
+    try:
+        return PosedBlock(pack(local(source.rows_of(first, last), first, states)), task)
+    except Exception as error:
+        raise portable(error) from None
+
+
+def _outside(block: PosedBlock) -> IntArray:
+    return block.outside
+
+
+def _begin(block: PosedBlock) -> Outcome:
+    return _run(block, NOTHING, Begin(), np.empty(0, dtype=np.int32))
+
+
+def _outbox(outcome: Outcome, places: AnyArray) -> FloatArray:
+    """Return the values of a block that others read."""
+    return outcome.values[:, places]
+
+
+def _run(
+    block: PosedBlock, before: Outcome, command: Command, places: AnyArray, *boxes: FloatArray
+) -> Outcome:
+    """Do a round of a block with the values that others gave."""
+    set_threads(1)
+
+    def read(outside: IntArray) -> FloatArray:
+        return np.concatenate([before.values[:, :0], *boxes], axis=1)[:, places]
+
+    try:
+        return block.run(before, read, command)
+    except Exception as error:
+        raise portable(error) from None
