@@ -215,12 +215,17 @@ class _Explorer:
         start = np.full(base.states, -1, dtype=np.int64)
         start[begin] = self._number[memory, begin]
         by_state = base.successor_ptr[base.row_ptr]
+        first_move, moves = by_state[:-1], segment_lengths(by_state)
         while len(layers[-1][0]):
             states, memory = layers[-1]
             open_ = ~self._decided[memory]
-            states, memory = states[open_], memory[open_]
-            after = base.successors[entries(by_state, states)].astype(np.int64)
-            before = np.repeat(memory, segment_lengths(by_state)[states])
+            if not open_.all():
+                states, memory = states[open_], memory[open_]
+            counts = moves[states]
+            before = np.repeat(memory, counts)
+            # the moves of a layer, by hand: deep models have thousands of small layers
+            places = np.repeat(first_move[states] - np.cumsum(counts) + counts, counts)
+            after = base.successors[places + np.arange(len(places))].astype(np.int64)
             layers.append(self._new(after, self._follow(before, self.letter[after])))
         self.states = np.concatenate([states for states, _ in layers]).astype(np.int64)
         self.memory = np.concatenate([memory for _, memory in layers])
@@ -253,10 +258,13 @@ class _Explorer:
     def _new(self, states: IntArray, memory: IntArray) -> tuple[IntArray, IntArray]:
         """Return the pairs that are new among some (N,), each once; they get their numbers."""
         fresh = self._number[memory, states] < 0
-        codes = np.unique(memory[fresh] * self.base.states + states[fresh])
-        memory, states = np.divmod(codes, self.base.states)
-        self._number[memory, states] = self._count + np.arange(len(codes))
-        self._count += len(codes)
+        codes = memory[fresh] * self.base.states + states[fresh]
+        codes.sort()
+        first = np.ones(len(codes), dtype=np.bool_)
+        np.not_equal(codes[1:], codes[:-1], out=first[1:])
+        memory, states = np.divmod(codes[first], self.base.states)
+        self._number[memory, states] = self._count + np.arange(len(states))
+        self._count += len(states)
         return states, memory
 
     def table(self) -> Table:
