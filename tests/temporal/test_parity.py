@@ -18,7 +18,7 @@ from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.solution import Status
 from rfmdp.record import to_record
-from rfmdp.sets.families import Interval, Singleton
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.regions import Regions
@@ -137,6 +137,50 @@ def test_sets_that_nature_does_not_have_are_found(seed):
     ):
         kind, header, arrays = to_record(replace(solution, restriction=forged))
         assert not verdict_of(kind, header, arrays).valid
+
+
+ROUND = [[([1], [1, 0])], [([], [0]), ([], [2])], [([0], [3, 4])], [([], [3])], [([], [4])]]
+THIRDS = [[([1], [1, 0, 2])], *ROUND[1:]]
+
+
+@pytest.mark.parametrize("radius", [1.0, 0.8, 0.1])
+def test_lp_balls_of_two_outcomes_are_intervals(radius):
+    """Polytopes inside and around them agree: |x|_2 = |x|_1 / sqrt(2) for x = (t, -t)."""
+    labels = {"a": [True, False, False, True, False]}
+    half = radius / np.sqrt(2.0)
+    box = Interval(np.maximum(0.5 - half, [0.0, 0.0]), np.minimum(0.5 + half, [1.0, 1.0]))
+    values = []
+    for uset in (LpBall([0.5, 0.5], radius, 2.0), box):
+        model = FactoredMDP.from_rows(ROUND, [COIN, uset], labels=labels)
+        answer = check(model, 'Pmaxmin=? [ F G "a" ]')
+        assert answer.certified
+        values.append(answer)
+    assert values[0].lower <= values[1].upper
+    assert values[1].lower <= values[0].upper
+
+
+@pytest.mark.parametrize("radius", [0.2, 0.45, 0.7])
+@pytest.mark.parametrize("players", ["maxmin", "minmax"])
+def test_lp_balls_are_between_polytopes(radius, players):
+    """With three outcomes the status may be open; the bounds enclose those of a ball's corners."""
+    labels = {"a": [True, False, False, True, False]}
+    ball = LpBall([0.4, 0.3, 0.3], radius, 2.0)
+    model = FactoredMDP.from_rows(THIRDS, [COIN, ball], labels=labels)
+    solution = solve(model, f'P{players}=? [ F G "a" ]')
+    # members of the ball: nature with these alone is weaker, so her values are on one side
+    angles = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
+    plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+    points = ball.nominal + 0.999 * radius * (
+        np.cos(angles)[:, None] * plane[0] + np.sin(angles)[:, None] * plane[1]
+    )
+    inside = [p / p.sum() for p in points if (p >= 0.0).all()] + [ball.nominal]
+    weaker = FactoredMDP.from_rows(THIRDS, [COIN, Polytope(inside)], labels=labels)
+    bounds = solve(weaker, f'P{players}=? [ F G "a" ]').at_initial()
+    if players == "maxmin":
+        assert solution.at_initial().lower <= bounds.upper
+    else:
+        assert bounds.lower <= solution.at_initial().upper
+    assert not verify(solution).failed
 
 
 @settings(max_examples=15, deadline=None)

@@ -23,7 +23,6 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restriction import Restriction
 from rfmdp.model.unroll import restrict
@@ -33,7 +32,8 @@ from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.ragged import segment_any
-from rfmdp.sets.marginals import Kind as SetKind
+from rfmdp.sets.families import LpBall
+from rfmdp.sets.marginals import Kind as SetKind, Marginals
 from rfmdp.sets.supports import DoubtfulSupport
 from rfmdp.temporal.blocks import BlockBounds, number_blocks, solve_blocks
 from rfmdp.temporal.pairs import better_policy, nature_answers
@@ -44,6 +44,7 @@ SHARPEST = 1e-13  # precision asked of a block
 ATTEMPTS = 3  # each with bounds a hundred times as close
 SHARP = 1e-11  # precision of the values of strategies
 ROUNDS = 40  # of better policies
+ROUNDED = 1e-12  # of a radius of polytopes
 MIXED = 256  # components that are looked at one by one
 
 Solve = Callable[..., Solution]
@@ -110,17 +111,58 @@ def solve_parity(
     stats = Stats()
     with stats.phase("solve"):
         try:
-            pair = _bounds(game)
-        except DoubtfulSupport:
-            raise UnsupportedError(
-                "Floats cannot tell which outcomes nature can empty in this model, so nothing is "
-                "proven of a path formula that is neither co-safe nor safe; write the bounds of "
-                "its sets with fewer digits."
-            ) from None
-        below, above = pair.below, pair.above
-        if not game.closed(below.lower, above.upper) and not (below.stopped or above.stopped):
-            pair = _in_turn(game, below, above)
-    return _to_solution(game, pair, method, stats)
+            pair, proven_again = _closed_pair(game), True
+        except (DoubtfulSupport, CurvedSets):
+            pair, proven_again = _enclosed(game), False
+        curved = bool((model.marginals.kind == SetKind.LP).any())
+        if curved and proven_again and not game.closed(pair.below.lower, pair.above.upper):
+            other = _enclosed(game)
+            if game.closed(other.below.lower, other.above.upper):
+                pair, proven_again = other, False
+    solution = _to_solution(game, pair, method, stats)
+    return solution if proven_again else replace(solution, witness=None, restriction=None)
+
+
+def _closed_pair(game: ParityGame) -> Pair:
+    """Return bounds, by strategies of both players if those of regions and blocks stay apart."""
+    pair = _bounds(game)
+    stopped = pair.below.stopped or pair.above.stopped
+    if stopped or game.closed(pair.below.lower, pair.above.upper):
+        return pair
+    return _in_turn(game, pair.below, pair.above)
+
+
+def _enclosed(game: ParityGame) -> Pair:
+    """Return bounds of two games with polytopes, inside of Lp balls and around them.
+
+    Nature who minimises gets the larger sets for the lower bound, the smaller ones for the upper.
+    """
+    model, minimises = game.model, game.spec.nature is MIN
+    below, above = (
+        _closed_pair(replace(game, model=replace(model, marginals=polytopes(model, outside))))
+        for outside in (minimises, not minimises)
+    )
+    return Pair(below.below, above.above)
+
+
+def polytopes(model: FactoredMDP, outside: bool) -> Marginals:
+    """Return the sets with L1 balls in place of Lp balls that may empty an outcome.
+
+    Let x have X entries whose sum is 0. With p >= 1, |x|_p <= 2^(1/p - 1) |x|_1, where x has one
+    entry above and one below 0, and |x|_1 <= X^(1 - 1/p) |x|_p, where all are alike. So the L1 ball
+    of radius 2^(1 - 1/p) r is inside of the Lp ball of radius r, and that of X^(1 - 1/p) r around
+    it; for two outcomes they are one. Radii leave room for rounding.
+    """
+    sets = list(model.marginals)
+    for j in np.flatnonzero(model.marginals.kind == SetKind.LP):
+        ball = sets[j]
+        assert isinstance(ball, LpBall)
+        if ball.nominal.min() > ball.radius:  # too small to empty anything
+            continue
+        spread = 1.0 - 1.0 / ball.exponent
+        factor = ball.size**spread * (1.0 + ROUNDED) if outside else 2.0**spread * (1.0 - ROUNDED)
+        sets[j] = LpBall(ball.nominal, float(factor * ball.radius), 1.0)
+    return Marginals.from_sets(sets)
 
 
 def _bounds(game: ParityGame) -> Pair:
@@ -146,19 +188,19 @@ def _bounds(game: ParityGame) -> Pair:
     return Pair(below, below)
 
 
-def _refuse_curved(graph: Graph) -> None:
-    """Raise if nature can empty an outcome of an Lp ball: she may approach what she cannot attain.
+class CurvedSets(Exception):
+    """Nature can empty an outcome of an Lp ball: she may approach what she cannot attain.
 
     A ball with 1 < p < inf may touch a face in one point; possible successors do not tell then.
     """
+
+
+def _refuse_curved(graph: Graph) -> None:
+    """Raise if nature can empty an outcome of an Lp ball."""
     model, marginals = graph.model, graph.model.marginals
     curved = (marginals.kind == SetKind.LP)[model.row_marginals]
     if (segment_any(curved, model.marginal_ptr) & graph.flexible).any():
-        raise UnsupportedError(
-            "A path formula that is neither co-safe nor safe needs sets that are polytopes, or "
-            "that keep their outcomes possible; found an Lp ball that can empty one. Try a smaller "
-            "radius, or boxes."
-        )
+        raise CurvedSets
 
 
 def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -219,6 +261,8 @@ def _closer_and_closer(
 def _in_turn(game: ParityGame, below: BlockBounds, above: BlockBounds) -> Pair:
     """Return bounds by better and better policies, then by nature's answers to the best one."""
     open_ = (below.block >= 0) & (below.block % 2 != above.block % 2)
+    if not open_.any():  # no strategy changes what staying is worth
+        return Pair(below, above)
     limits = replace(game.limits, precision=SHARP, measure=Measure.ABSOLUTE)
     sharp = replace(game, interest=np.ones_like(open_), limits=limits)
     pair = Pair(below, above)
