@@ -135,7 +135,9 @@ class Blueprint:
         progress: Progress | None = None,
     ) -> FactoredMDP:
         """Return the model, its transitions written out; see `open_model`."""
-        own: dict[str, Any] = {k: value for k, value in constants.items() if k not in also_known}
+        of_text: dict[str, Any] = {
+            k: value for k, value in constants.items() if k not in also_known
+        }
         if self.parsed is not None:
             from rfmdp.language.build import build_model
             from rfmdp.language.check import check_model
@@ -143,14 +145,14 @@ class Blueprint:
             checked = check_model(self.parsed, constants, also_known)
             return build_model(checked, deadlock=deadlock, progress=progress)
         if self.made is not None:
-            if own:
-                given = ", ".join(own)
+            if of_text:
+                given = ", ".join(of_text)
                 raise ModelError(f"{self.name}: a built model has no constants; got {given}.")
             model = self.made
         else:
             from rfmdp.domains import open_domain
 
-            model = open_domain(self.name, own, progress=progress)
+            model = open_domain(self.name, of_text, progress=progress)
         if deadlock is Deadlock.ERROR:
             _refuse_deadlocks(self.name, model)
         return model
@@ -177,8 +179,8 @@ class Blueprint:
         if self.parsed is None:
             from rfmdp.domains import domain_for
 
-            own = {k: value for k, value in constants.items() if k not in also_known}
-            return domain_for(work, self.name, own, progress=progress)
+            of_text = {k: value for k, value in constants.items() if k not in also_known}
+            return domain_for(work, self.name, of_text, progress=progress)
         from rfmdp.language.check import check_model
         from rfmdp.language.lattice import build_for
         from rfmdp.language.ranges import build_blocked, watching_memory

@@ -110,16 +110,16 @@ def segment_all(holds: BoolArray, ptr: IntArray) -> BoolArray:
 def segment_any(holds: BoolArray, ptr: IntArray) -> BoolArray:
     """Return whether some entry of every segment holds; empty ones do not."""
     hits = starts(holds)
-    found: BoolArray = hits[ptr[1:]] > hits[ptr[:-1]]
-    return found
+    hit: BoolArray = hits[ptr[1:]] > hits[ptr[:-1]]
+    return hit
 
 
-def find(keys: IntArray, wanted: IntArray) -> IntArray:
+def find(keys: IntArray, values: IntArray) -> IntArray:
     """Return the places of numbers among ascending keys; -1 where they are none of them."""
     if not len(keys):
-        return np.full(len(wanted), -1)
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[at] == wanted, at, -1)
+        return np.full(len(values), -1)
+    at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+    return np.where(keys[at] == values, at, -1)
 
 
 def renumbered(codes: IntArray) -> IntArray:

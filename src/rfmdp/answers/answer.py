@@ -144,13 +144,13 @@ def check(
     >>> check(coin, "P>=0.4 [ F x=1 ]").value, check(coin, "2*P=? [ X x=1 ]").value
     (True, 1.0)
     """
-    asked = parse_property(prop) if isinstance(prop, str) else prop
-    asked = replace(asked, constants={**asked.constants, **checked_given(constants)})
-    bound = asked.bind(model)
+    request = parse_property(prop) if isinstance(prop, str) else prop
+    request = replace(request, constants={**request.constants, **checked_given(constants)})
+    bound = request.bind(model)
     limits = limits or Limits()
     evaluator = PropertyEvaluator(model, bound, inner, limits, automaton)
     least, most = evaluator.answer()
-    return _answer(asked, evaluator, least, most)
+    return _answer(request, evaluator, least, most)
 
 
 def _answer(
@@ -222,20 +222,20 @@ def _as_written(solution: Solution, prop: Property) -> Solution:
     The names in it were replaced before it was solved. Of other properties it is returned as it is.
     """
     try:
-        asked = prop.spec(solution.model, settled=True).objective
+        written = prop.spec(solution.model, settled=True).objective
     except UnsupportedError:
         return solution
-    own = solution.spec.objective
-    if solution.product is not None and isinstance(asked, Temporal | TemporalReward):
-        return _with_formula(solution, asked.formula)
-    if type(asked) is not type(own):
+    solved = solution.spec.objective
+    if solution.product is not None and isinstance(written, Temporal | TemporalReward):
+        return _with_formula(solution, written.formula)
+    if type(written) is not type(solved):
         return solution
     sets: dict[str, Any] = {
-        name: NamedStates(getattr(asked, name).text, getattr(own, name).states)
+        name: NamedStates(getattr(written, name).text, getattr(solved, name).states)
         for name in ("stay", "target")
-        if hasattr(own, name)
+        if hasattr(solved, name)
     }
-    return replace(solution, spec=replace(solution.spec, objective=replace(own, **sets)))
+    return replace(solution, spec=replace(solution.spec, objective=replace(solved, **sets)))
 
 
 def _with_formula(solution: Solution, written: PathFormula) -> Solution:

@@ -105,10 +105,12 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
     """
     started = time.monotonic()
     limits, given = limits or Limits(), dict(constants or {})
-    asked = parse_properties(properties) if isinstance(properties, str) else list(properties)
-    errors = misfits(model, asked, given)
-    if asked and all(error is not None for error in errors):  # nothing to build the model for
-        yield from (Failed(prop, e) for prop, e in zip(asked, errors, strict=True) if e is not None)
+    requests = parse_properties(properties) if isinstance(properties, str) else list(properties)
+    errors = misfits(model, requests, given)
+    if requests and all(error is not None for error in errors):  # nothing to build the model for
+        yield from (
+            Failed(prop, e) for prop, e in zip(requests, errors, strict=True) if e is not None
+        )
         return
     deadline = started + limits.seconds
 
@@ -118,13 +120,13 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             progress(states, transitions, growing)
 
     try:
-        built = _built(model, given, asked, build, in_time)
+        built = _built(model, given, requests, build, in_time)
         yield Built(built, time.monotonic() - started)
         limits = replace(limits, seconds=_seconds_left(deadline))
     except NotCertifiedError as late:
-        yield from (Failed(prop, late, late=True) for prop in asked)
+        yield from (Failed(prop, late, late=True) for prop in requests)
         return
-    for prop, error in zip(asked, errors, strict=True):
+    for prop, error in zip(requests, errors, strict=True):
         begun = time.monotonic()
         try:
             if error is not None:

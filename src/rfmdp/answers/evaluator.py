@@ -86,8 +86,8 @@ class PropertyEvaluator:
     def about_one_number(self) -> bool:
         """Whether the property compares just one P or R with a number, outside of any filter."""
         outermost = nodes(self.prop.expression, leaves=OPERATORS)
-        found = [node for node in outermost if isinstance(node, OPERATORS)]
-        operator = found[0] if len(found) == 1 else None
+        operators = [node for node in outermost if isinstance(node, OPERATORS)]
+        operator = operators[0] if len(operators) == 1 else None
         return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
 
     def answer(self) -> tuple[Quantity, Quantity]:
@@ -99,11 +99,11 @@ class PropertyEvaluator:
         top = self.prop.expression
         if isinstance(top, tree.Filter) and top.operator not in LISTS:
             return self._filter(top)
-        found = self.quantity(top, initial)
+        quantity = self.quantity(top, initial)
         if self.prop.type is Type.BOOL:
-            return apply_filter("forall", self.model, found, initial)
+            return apply_filter("forall", self.model, quantity, initial)
         name = "range" if np.count_nonzero(initial) > 1 else "state"
-        return apply_filter(name, self.model, found, initial)
+        return apply_filter(name, self.model, quantity, initial)
 
     def quantity(self, expr: Expr, interest: BoolArray) -> Quantity:
         """Return an expression in all states, as precisely as wanted in those of interest."""
@@ -133,7 +133,7 @@ class PropertyEvaluator:
         outer = self.inner
         self.inner = Exact()
         try:
-            found = self.quantity(expr, everywhere)
+            truth = self.quantity(expr, everywhere)
         finally:
             self.inner = outer
         method = outer.name
@@ -144,7 +144,7 @@ class PropertyEvaluator:
                 PrismWarning,
                 stacklevel=2,
             )
-        open_ = np.flatnonzero(~found.known)
+        open_ = np.flatnonzero(~truth.known)
         if open_.size:
             state = self.model.state_name(int(open_[0]))
             raise NotCertifiedError(
@@ -152,7 +152,7 @@ class PropertyEvaluator:
                 f"'{write_expression(expr)}' leave {open_.size} open, the first is {state}. Try "
                 "another threshold, a smaller precision, or the exact method."
             )
-        return np.asarray(found.lower, dtype=np.bool_)
+        return np.asarray(truth.lower, dtype=np.bool_)
 
     def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
         if isinstance(node, tree.Probability):
@@ -205,13 +205,13 @@ class PropertyEvaluator:
         self, model: AnyModel, spec: Spec, bound: tree.Bound | None, interest: BoolArray
     ) -> Quantity:
         """Return the value of a specification, or where it meets a bound; remember how."""
-        solution, found, verdict = measure(
+        solution, quantity, verdict = measure(
             model, spec, bound, inner=self.inner, limits=self.limits, interest=interest
         )
         self.solutions.append(solution)
         if verdict is None:
-            return found
-        self.bounded.append(found)
+            return quantity
+        self.bounded.append(quantity)
         return verdict
 
     def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
@@ -219,10 +219,10 @@ class PropertyEvaluator:
         if node.states is not None:
             where = self.decided(node.states)
         operand = self.quantity(node.operand, where)
-        found = apply_filter(node.operator, self.model, operand, where)
+        ends = apply_filter(node.operator, self.model, operand, where)
         if node.operator in LISTS:
-            self.listed = (found[1], where, node.operator)
-        return found
+            self.listed = (ends[1], where, node.operator)
+        return ends
 
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
         if isinstance(expr, Literal) and expr.type is Type.BOOL:

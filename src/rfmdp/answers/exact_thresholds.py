@@ -72,12 +72,12 @@ def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
     if problem.form is Form.MIXED:
         return None
     try:
-        found = _steps(problem, where) if problem.form is Form.STEPS else None
-        if found is None:
-            found = _fixed_point(problem, solution, where)
+        values = _steps(problem, where) if problem.form is Form.STEPS else None
+        if values is None:
+            values = _fixed_point(problem, solution, where)
     except TooHardError:
         return None
-    return found.one_minus() if problem.flipped else found
+    return values.one_minus() if problem.flipped else values
 
 
 def _steps(problem: Problem, where: BoolArray) -> ExactValues:
@@ -127,7 +127,7 @@ def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exac
         if settled[t] and np.isfinite(lower[t])
     }
     rows = {s: [r for r in part.rows[s] if _finite(part, r, known)] for s in part.states}
-    if any(not found for found in rows.values()):
+    if any(not chosen for chosen in rows.values()):
         raise TooHardError
     if problem.agent is MAX and any(len(rows[s]) < len(part.rows[s]) for s in part.states):
         raise TooHardError
@@ -231,11 +231,11 @@ class _Play:
     def _improved(self, state: int) -> bool:
         """Let agent and nature do better in a state if they can."""
         sign = 1 if self.problem.agent is MAX else -1
-        found = {r: _row(self.problem, self.part, r, self.value) for r in self.rows[state]}
-        best = max(found, key=lambda r: sign * found[r][0])
-        if found[best][0] == found[self.choice[state]][0]:
+        worth = {r: _row(self.problem, self.part, r, self.value) for r in self.rows[state]}
+        best = max(worth, key=lambda r: sign * worth[r][0])
+        if worth[best][0] == worth[self.choice[state]][0]:
             best = self.choice[state]
-        if found[best][0] == self.value[state]:
+        if worth[best][0] == self.value[state]:
             return False
-        self.choice[state], self.point[state] = best, found[best][1]
+        self.choice[state], self.point[state] = best, worth[best][1]
         return True

@@ -61,8 +61,8 @@ def apply_filter(
     if name == "range":
         least, most = (_reduced(end, operand.type, chosen, where) for end in ("min", "max"))
         return least, most
-    found = _reduced(name, operand.type, chosen, where)
-    return found, found
+    reduced = _reduced(name, operand.type, chosen, where)
+    return reduced, reduced
 
 
 def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:

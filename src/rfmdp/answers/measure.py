@@ -53,26 +53,26 @@ def measure(
     request = spec.objective
     if isinstance(request, Temporal | TemporalReward):
         product = make_product(written(model), request, interest)
-        solution, found, verdict = measure(
+        solution, quantity, verdict = measure(
             product.model, replace(spec, objective=product.objective(request)), bound,
             inner=inner, limits=limits, interest=first_states(product, interest),
         )  # fmt: skip
         met = None if verdict is None else _of_base(verdict, product)
-        return replace(solution, product=product), _of_base(found, product), met
+        return replace(solution, product=product), _of_base(quantity, product), met
     solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    found = _quantity(solution)
+    quantity = _quantity(solution)
     if not isinstance(request, Parity):
-        found = with_certainties(found, solution, interest)
+        quantity = with_certainties(quantity, solution, interest)
     if bound is None:
-        return solution, found, None
-    verdict = _decided(found, bound, solution, interest)
+        return solution, quantity, None
+    verdict = _decided(quantity, bound, solution, interest)
     known = solution.lower is not None and solution.upper is not None
     if (~verdict.known & interest).any() and known and solution.status is Status.CERTIFIED:
         sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
         solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
-        found = _quantity(solution)
-        verdict = _combined(verdict, compare_with(found, bound))
-    return solution, found, verdict
+        quantity = _quantity(solution)
+        verdict = _combined(verdict, compare_with(quantity, bound))
+    return solution, quantity, verdict
 
 
 def _of_base(quantity: Quantity, product: Product) -> Quantity:
@@ -119,10 +119,10 @@ def effective_method(model: AnyModel, inner: Inner | None) -> Inner:
 
 
 def _decided(
-    found: Quantity, bound: tree.Bound, solution: Solution, interest: BoolArray
+    quantity: Quantity, bound: tree.Bound, solution: Solution, interest: BoolArray
 ) -> Quantity:
     """Return where a quantity meets a bound, by its bounds and then by exact values."""
-    verdict = compare_with(found, bound)
+    verdict = compare_with(quantity, bound)
     open_ = ~verdict.known & interest
     countable = open_.any() and not isinstance(solution.spec.objective, Parity)
     exact = exact_values(solution, open_) if countable else None
@@ -144,15 +144,15 @@ def _combined(first: Quantity, second: Quantity) -> Quantity:
     return Quantity(Type.BOOL, *parts)
 
 
-def compare_with(found: Quantity, bound: tree.Bound) -> Quantity:
+def compare_with(quantity: Quantity, bound: tree.Bound) -> Quantity:
     """Return where a quantity meets a bound."""
     value = float(number(bound.value))
     lower = upper = value
     if np.isfinite(value) and _threshold(bound) != read(value):  # no float stands for it
         lower = np.nextafter(value, -np.inf) if value > _threshold(bound) else value
         upper = np.nextafter(value, np.inf) if value < _threshold(bound) else value
-    ends = (np.full(len(found.value), end) for end in (lower, value, upper))
-    return compare(bound.operator, found, Quantity(Type.DOUBLE, *ends))
+    ends = (np.full(len(quantity.value), end) for end in (lower, value, upper))
+    return compare(bound.operator, quantity, Quantity(Type.DOUBLE, *ends))
 
 
 def _threshold(bound: tree.Bound) -> Fraction:
@@ -172,31 +172,31 @@ def stopped(model: FactoredMDP, where: BoolArray, name: str) -> FactoredMDP:
     """Return a model in which some states stay for ever and pay nothing."""
     rows = np.repeat(where, segment_lengths(model.row_ptr))
     entries = np.repeat(rows, segment_lengths(model.successor_ptr))
-    own = np.repeat(model.row_states, segment_lengths(model.successor_ptr)).astype(np.int32)
+    sources = np.repeat(model.row_states, segment_lengths(model.successor_ptr)).astype(np.int32)
     paid = model.rewards[name]
     rewards: FloatArray = np.where(rows, 0.0, paid.row)
     return replace(
         model,
-        successors=np.where(entries, own, model.successors),
+        successors=np.where(entries, sources, model.successors),
         rewards={name: RewardArrays(np.where(where, 0.0, paid.state), rewards)},
     )
 
 
-def with_certainties(found: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
+def with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
     """Return a solved quantity with bounds 0 or 1 where a probability is known to be that.
 
     The graph is asked only if the bounds leave that open in some state of interest.
     """
-    open_ = interest & (found.lower < found.upper)
-    open_ &= np.isfinite(found.lower) & np.isfinite(found.upper)
-    if not np.any(open_ & ((found.lower <= 0.0) | (found.upper >= 1.0))):
-        return found
+    open_ = interest & (quantity.lower < quantity.upper)
+    open_ &= np.isfinite(quantity.lower) & np.isfinite(quantity.upper)
+    if not np.any(open_ & ((quantity.lower <= 0.0) | (quantity.upper >= 1.0))):
+        return quantity
     certain = certain_states(solution.model, solution.spec)
     if certain is None:
-        return found
+        return quantity
     zero, one = certain
-    ends = (found.lower, found.value, found.upper)
-    return Quantity(found.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
+    ends = (quantity.lower, quantity.value, quantity.upper)
+    return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
 
 
 def certain_states(model: AnyModel, spec: Spec) -> tuple[BoolArray, BoolArray] | None:

@@ -166,12 +166,12 @@ def parse_property(text: str, constants: Given | None = None) -> Property:
     'Pmaxmin=? [ F<=k "goal" ]'
     """
     file = parse_property_file(text, "<property>")
-    found = file.properties
-    if len(found) != 1:
-        place = found[1].position if found else Position(1, 1)
-        raise file.source.error(place, f"expected one property, found {len(found)}")
-    require_supported(found[0].expression, file.source)
-    return Property(found[0], file, checked_given(constants))
+    properties = file.properties
+    if len(properties) != 1:
+        place = properties[1].position if properties else Position(1, 1)
+        raise file.source.error(place, f"expected one property, found {len(properties)}")
+    require_supported(properties[0].expression, file.source)
+    return Property(properties[0], file, checked_given(constants))
 
 
 def parse_properties(

@@ -133,17 +133,17 @@ def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntA
         If these are many.
     """
     by_state = model.successor_ptr[model.row_ptr]  # where the successors of every state begin
-    found = start & ~terminal
+    states = start & ~terminal
     frontier = np.flatnonzero(start & ~terminal)
     while frontier.size:
-        if segment_lengths(by_state)[found].sum() > TRANSITIONS:
+        if segment_lengths(by_state)[states].sum() > TRANSITIONS:
             raise TooHardError
         after = np.zeros(model.states, dtype=np.bool_)
         after[model.successors[entries(by_state, frontier)]] = True
-        after &= ~found & ~terminal
-        found = found | after
+        after &= ~states & ~terminal
+        states = states | after
         frontier = np.flatnonzero(after)
-    return np.flatnonzero(found)
+    return np.flatnonzero(states)
 
 
 def chain_values(

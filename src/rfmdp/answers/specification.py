@@ -151,8 +151,8 @@ def normal(
 def nested(path: Expr) -> NestedFormula:
     """Return a path formula as a tree over its state formulas."""
     atoms: list[Expr] = []
-    found = _tree(path, atoms)
-    return NestedFormula(write_expression(path), found, tuple(atoms))
+    formula = _tree(path, atoms)
+    return NestedFormula(write_expression(path), formula, tuple(atoms))
 
 
 def _tree(path: Expr, atoms: list[Expr]) -> tuple[Any, ...]:

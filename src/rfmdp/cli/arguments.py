@@ -58,17 +58,17 @@ def constants(texts: Iterable[str]) -> dict[str, str]:
     >>> constants(["A=1,B=max(2,3)", "C=true"])
     {'A': '1', 'B': 'max(2,3)', 'C': 'true'}
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         for part in re.split(r",(?=\s*\w+\s*=)", text):
             name, sign, value = (piece.strip() for piece in part.partition("="))
             if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name) or not value:
                 raise ModelError(f"--const must be NAME=VALUE,NAME=VALUE,...; got '{part}'.")
-            if found.setdefault(name, value) != value:
+            if values.setdefault(name, value) != value:
                 raise ModelError(
-                    f"--const {name}: must have one value, got {found[name]} and {value}."
+                    f"--const {name}: must have one value, got {values[name]} and {value}."
                 )
-    return found
+    return values
 
 
 def plain_value(text: str) -> bool | int | float | str:
@@ -105,13 +105,13 @@ def experiments(texts: Iterable[str], radius: str | None = None) -> list[Experim
     >>> [run.radius for run in experiments([], "0.01:0.01:0.03")]
     [0.01, 0.02, 0.03]
     """
-    found = constants(texts)
-    values = [_range(f"--const {name}", value) for name, value in found.items()]
+    ranges = constants(texts)
+    values = [_range(f"--const {name}", value) for name, value in ranges.items()]
     radii: list[float | None] = [None]
     if radius is not None:
         radii = [number("--radius", text) for text in _range("--radius", radius)]
     runs = [
-        Experiment(dict(zip(found, chosen, strict=True)), size)
+        Experiment(dict(zip(ranges, chosen, strict=True)), size)
         for chosen in product(*values)
         for size in radii
     ]
@@ -173,15 +173,15 @@ def solution_in(path: str) -> Solution:
     from rfmdp.outer.solution import Solution
 
     require_result(path)
-    found = load(path)
-    if isinstance(found, Run):
-        if found.solution is None:
+    result = load(path)
+    if isinstance(result, Run):
+        if result.solution is None:
             raise FileError(
                 f"{path}: the run has proven nothing, so it has no policy; go on learning."
             )
-        return found.solution
-    if isinstance(found, Solution):
-        return found
+        return result.solution
+    if isinstance(result, Solution):
+        return result
     raise FileError(f"{path}: must hold a result of `rfmdp solve -o` or `learn -o`.")
 
 

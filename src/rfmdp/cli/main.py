@@ -52,8 +52,8 @@ class Commands(click.Group):
         """Import a command."""
         if cmd_name in COMMANDS:
             module = import_module(f"rfmdp.cli.commands.{FILES.get(cmd_name, cmd_name)}")
-            found: click.Command = getattr(module, cmd_name)
-            return found
+            command: click.Command = getattr(module, cmd_name)
+            return command
         if ctx.resilient_parsing:  # a shell asks how a mistake may go on
             return None
         from difflib import get_close_matches
@@ -121,11 +121,11 @@ def _run(arguments: Sequence[str]) -> int:
     return CERTIFIED if code is None else code
 
 
-def _complete(asked: str) -> int:
+def _complete(instruction: str) -> int:
     """Print what a shell asks for, the script (`bash_source`) or words (`bash_complete`)."""
     from click.shell_completion import shell_complete
 
-    return shell_complete(app, {}, "rfmdp", COMPLETING, asked)
+    return shell_complete(app, {}, "rfmdp", COMPLETING, instruction)
 
 
 def leave_pipe() -> None:

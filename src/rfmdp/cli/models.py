@@ -185,12 +185,12 @@ def property_and_blueprint(
     PrismError
         If the property does not fit the model's text.
     """
-    asked = one_property(model, props, prop, given)
+    request = one_property(model, props, prop, given)
     blueprint = read_blueprint(model)
-    for error in misfits(blueprint, [asked], given):
+    for error in misfits(blueprint, [request], given):
         if error is not None:
             raise error
-    return asked, blueprint
+    return request, blueprint
 
 
 def property_and_model(
@@ -202,13 +202,13 @@ def property_and_model(
 ) -> tuple[Property, FactoredMDP]:
     """Return the one property that a command is about, and its model, built."""
     given = constants(const)
-    asked, blueprint = property_and_blueprint(model, props, prop, given)
+    request, blueprint = property_and_blueprint(model, props, prop, given)
     with spoken_warnings(), showing_progress("building") as show:
         built = build_with_sets(
             blueprint, given, uncertainty,
-            also_known=set(asked.constants), progress=show.building,
+            also_known=set(request.constants), progress=show.building,
         )  # fmt: skip
-    return asked, built
+    return request, built
 
 
 def _warn_if_all(option: str, radius: float, exponent: float) -> None:
@@ -222,7 +222,7 @@ def _warn_if_all(option: str, radius: float, exponent: float) -> None:
         )
 
 
-def chosen_properties(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
+def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> list[Property]:
     """Return the properties that the user asks about; none if neither is given.
 
     A number counts the properties of the file from 1. A text may use constants, labels, formulas
@@ -237,14 +237,14 @@ def chosen_properties(model: str, file: str | None, wanted: Sequence[str]) -> li
     if model == file == STANDARD_INPUT:
         raise FileError("- -: the model or the properties must be a file, both are standard input.")
     listed = [] if file is None else _load(file)
-    if not wanted:
+    if not texts:
         if file is not None and not listed:
             raise FileError(f"{file}: must have at least one property, found 0; or give --prop.")
         return listed
-    return [one for text in wanted for one in _named(text, listed, file)]
+    return [one for text in texts for one in _named(text, listed, file)]
 
 
-def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
+def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list[Property]:
     """Return the properties that the user asks about; without any, that of a domain.
 
     Raises
@@ -252,9 +252,9 @@ def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> lis
     RfmdpError
         If there are none, and as in `chosen_properties`.
     """
-    asked = chosen_properties(model, file, wanted)
-    if asked:
-        return asked
+    requests = chosen_properties(model, file, texts)
+    if requests:
+        return requests
     if model != STANDARD_INPUT:
         if names_domain(model):
             from rfmdp.domains.table import find
@@ -270,14 +270,16 @@ def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> lis
 
 
 def one_property(
-    model: str, file: str | None, wanted: Sequence[str], given: Mapping[str, str]
+    model: str, file: str | None, texts: Sequence[str], given: Mapping[str, str]
 ) -> Property:
     """Return the one property of a command that needs one, with the values of its constants."""
-    asked = properties_about(model, file, wanted)
-    if len(asked) != 1:
-        raise ModelError(f"This command is for one property, found {len(asked)}; pick with --prop.")
-    own = open_constants(asked)
-    return replace(asked[0], constants={k: value for k, value in given.items() if k in own})
+    requests = properties_about(model, file, texts)
+    if len(requests) != 1:
+        raise ModelError(
+            f"This command is for one property, found {len(requests)}; pick with --prop."
+        )
+    unset = open_constants(requests)
+    return replace(requests[0], constants={k: value for k, value in given.items() if k in unset})
 
 
 def _load(file: str) -> list[Property]:
@@ -305,9 +307,9 @@ def _named(text: str, listed: list[Property], file: str | None) -> list[Property
     named = [prop for prop in listed if prop.name == word.strip('"')]
     if named:
         return named
-    found = parse_properties(text, filename="--prop")
+    properties = parse_properties(text, filename="--prop")
     if not listed:
-        return found
+        return properties
     shared = listed[0].file
     return [
         replace(
@@ -320,5 +322,5 @@ def _named(text: str, listed: list[Property], file: str | None) -> list[Property
                 labels=(*one.file.labels, *shared.labels),
             ),
         )
-        for one in found
+        for one in properties
     ]

@@ -72,23 +72,23 @@ def published_bounds(name: str, model: Model, radius: float) -> Model:
 
 def _matching(model: FactoredMDP | LatticeMDP, marginal: str, outcome: str) -> BoolArray:
     """Return the outcomes (O,) of a scattering move with matching names."""
-    found = np.zeros(len(model.outcome_names), dtype=np.bool_)
+    matches = np.zeros(len(model.outcome_names), dtype=np.bool_)
     pointers = model.marginals.outcome_ptr
     for j, name in enumerate(model.marginal_names):
         if fnmatchcase(name, marginal):
             for k in range(pointers[j], pointers[j + 1]):
-                found[k] = fnmatchcase(model.outcome_names[k], outcome)
-    return found
+                matches[k] = fnmatchcase(model.outcome_names[k], outcome)
+    return matches
 
 
 def _fall_back(model: AnyModel) -> BoolArray:
     """Return the fall-back branches (O,) of the faster command of the chain."""
     pointers, nominal = model.marginals.outcome_ptr, model.marginals.nominal
-    found = np.zeros(len(nominal), dtype=np.bool_)
+    falls = np.zeros(len(nominal), dtype=np.bool_)
     for first, end in pairwise(pointers):
         if end - first > 2 and nominal[first] > 0.5:
-            found[first + 1 : end] = True
-    return found
+            falls[first + 1 : end] = True
+    return falls
 
 
 def _slower(fast: FloatArray) -> FloatArray:

@@ -65,12 +65,12 @@ class Domain:
     @property
     def versions(self) -> dict[str, Version]:
         """The versions by name; the values of constants are complete in all of them."""
-        found: dict[str, Version] = {PUBLISHED: self.published, TEXTBOOK: self.textbook}
+        versions: dict[str, Version] = {PUBLISHED: self.published, TEXTBOOK: self.textbook}
         if self.learning is not None:
-            found[LEARNING] = self.learning
+            versions[LEARNING] = self.learning
         return {
             name: replace(version, constants={**self.textbook.constants, **version.constants})
-            for name, version in found.items()
+            for name, version in versions.items()
         }
 
     def constants(self, instance: str = PUBLISHED) -> dict[str, bool | int | float | str]:

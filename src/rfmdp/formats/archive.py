@@ -68,9 +68,9 @@ def sign(file: BinaryIO) -> None:
     """Replace the last bytes of a file by the digest of the others."""
     file.flush()
     length = file.seek(0, os.SEEK_END) - DIGEST
-    found = _digest(file, length)
+    digest = _digest(file, length)
     file.seek(length)
-    file.write(found)
+    file.write(digest)
 
 
 def read_archive(place: Path, file: BinaryIO) -> Record:
@@ -120,10 +120,10 @@ def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     top = json.loads(archive.read(HEADER))
     if not isinstance(top, dict) or top.get("format") != FORMAT:
         raise FileError(f"{place}: is not a file of rfmdp.")
-    for name, wanted in FIELDS.items():
-        if type(top.get(name)) is not wanted:
+    for name, type_ in FIELDS.items():
+        if type(top.get(name)) is not type_:
             raise FileError(
-                f"{place}: is damaged (the header's {name} must be a {wanted.__name__}, found a "
+                f"{place}: is damaged (the header's {name} must be a {type_.__name__}, found a "
                 f"{type(top.get(name)).__name__}); make it again."
             )
     version = top["format_version"]

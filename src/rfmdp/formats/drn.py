@@ -88,11 +88,11 @@ class _Header:
 
 def _read_header(text: Text) -> _Header:
     """Read up to and including `@model`."""
-    found = re.search(rb"^@model[ \t\r]*(\n|\Z)", text.data, re.MULTILINE)
-    if found is None:
+    start = re.search(rb"^@model[ \t\r]*(\n|\Z)", text.data, re.MULTILINE)
+    if start is None:
         text.fail(1, "A DRN file must have a line `@model`; this one may be truncated.")
-    lines = text.data[: found.end()].decode("utf-8", "replace").splitlines()
-    head = _Header(line=len(lines), end=found.end())
+    lines = text.data[: start.end()].decode("utf-8", "replace").splitlines()
+    head = _Header(line=len(lines), end=start.end())
     at = 0
     while at < len(lines) - 1:
         line, after = lines[at].strip(), lines[at + 1]

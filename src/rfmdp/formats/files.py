@@ -90,21 +90,21 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     foreign = (EXPLICIT | PRISM).get(place.suffix)
     if foreign is None and kind in (None, "model") and _is_text(place):
         foreign = PRISM[".prism"]
-    found, header, arrays = ("model", {}, {}) if foreign else load_record(place)
-    if kind is not None and found != kind:
-        wanted = kind if kind.endswith("s") else f"a {kind}"
-        raise FileError(f"{place}: must hold {wanted}, holds a {found}; give another file.")
+    content, header, arrays = ("model", {}, {}) if foreign else load_record(place)
+    if kind is not None and content != kind:
+        expected = kind if kind.endswith("s") else f"a {kind}"
+        raise FileError(f"{place}: must hold {expected}, holds a {content}; give another file.")
     if foreign:
         return _with_origin(_named(foreign)(place), place)
-    if found not in READERS:
+    if content not in READERS:
         raise FileError(
-            f"{place}: holds a {found}, which this version of rfmdp cannot read; it reads: "
+            f"{place}: holds a {content}, which this version of rfmdp cannot read; it reads: "
             f"{', '.join(sorted(READERS))}."
         )
     try:
-        return _named(READERS[found])(header, arrays)
+        return _named(READERS[content])(header, arrays)
     except KeyError as error:
-        raise FileError(f"{place}: holds a {found} without {error}; make it again.") from error
+        raise FileError(f"{place}: holds a {content} without {error}; make it again.") from error
     except ResourceError:
         raise
     except (
@@ -114,7 +114,9 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         # whoever altered and signed a file may have put anything anywhere
         lines = [line.strip() for line in (str(error) or type(error).__name__).splitlines()]
         reason = " ".join(lines[:2]).rstrip(".")
-        raise FileError(f"{place}: holds a {found} that is not well formed ({reason}).") from error
+        raise FileError(
+            f"{place}: holds a {content} that is not well formed ({reason})."
+        ) from error
 
 
 def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
@@ -152,8 +154,8 @@ def load_record(path: str | os.PathLike[str]) -> Record:
 def _named(place: str) -> Callable[..., Any]:
     """Return the function at "module:function"; imported when it is needed."""
     module, function = place.split(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
+    function_: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return function_
 
 
 def _sync_directory(directory: Path) -> None:

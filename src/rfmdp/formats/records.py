@@ -175,11 +175,11 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         If the record is not that of a solution of a valid model.
     """
     prefix = "model."
-    own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    model_arrays = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     model_header = field(header, "model", dict)
     by_factors = model_header.get("kind") == "lattice"
     model: FactoredMDP | LatticeMDP = (lattice_from_record if by_factors else model_from_record)(
-        model_header, own
+        model_header, model_arrays
     )
     described = dict(field(header, "objective", dict))
     product = None
@@ -234,14 +234,14 @@ def _sides(
     return {name: side for name, side in sides.items() if side is not None}
 
 
-def _numbers(name: str, found: AnyArray, states: int) -> FloatArray:
+def _numbers(name: str, values: AnyArray, states: int) -> FloatArray:
     """Return an array that must have a number per state."""
-    if found.shape != (states,) or found.dtype != np.float64 or np.isnan(found).any():
+    if values.shape != (states,) or values.dtype != np.float64 or np.isnan(values).any():
         raise FileError(
-            f"{name} must have one number per state ({states}), got {found.dtype} of shape "
-            f"{found.shape}"
+            f"{name} must have one number per state ({states}), got {values.dtype} of shape "
+            f"{values.shape}"
         )
-    return found
+    return values
 
 
 def _rules(rows: AnyArray, model: FactoredMDP | LatticeMDP) -> Policy:
@@ -325,18 +325,24 @@ def _product(
     """Return the product that a record describes."""
     words = field(header, "formula", dict)
     prefix = "product."
-    own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    base_arrays = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     named = enumerate(texts_of(words, "atoms"))
-    atoms = tuple(NamedStates(name, own[f"atom.{k}"]) for k, name in named)
+    atoms = tuple(NamedStates(name, base_arrays[f"atom.{k}"]) for k, name in named)
     tree = None if words["tree"] is None else _nested(words["tree"])
     names = tuple(texts_of(header, "names"))
-    tables = {name: own[f"automaton.{name}"] for name in AUTOMATON}
+    tables = {name: base_arrays[f"automaton.{name}"] for name in AUTOMATON}
     table = Table(**tables, names=names)
     formula = PathFormula(field(words, "text", str), tree, atoms)
     kind = Kind[field(header, "kind", str)]
     try:
         return product_of_pairs(
-            base, own["states"], own["memory"], own["start"], formula, table, kind
+            base,
+            base_arrays["states"],
+            base_arrays["memory"],
+            base_arrays["start"],
+            formula,
+            table,
+            kind,
         )
     except IndexError as error:
         raise FileError(f"product: its parts must fit each other ({error})") from None

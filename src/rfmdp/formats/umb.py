@@ -112,8 +112,8 @@ class Archive:
 
     def pointers(self, name: str, size: int, last: int) -> IntArray:
         """Return where the segments of `size` owners start; by default one entry each."""
-        found = self.array(name, "<u8", size + 1)
-        ptr = np.arange(size + 1) if found is None else found.astype(np.int64)
+        values = self.array(name, "<u8", size + 1)
+        ptr = np.arange(size + 1) if values is None else values.astype(np.int64)
         if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
             raise FileError(f"{self.path}: {name} must rise from 0 to {last}.")
         return ptr
@@ -136,8 +136,8 @@ class Archive:
         kind = _word(sized.type)
         if kind.removesuffix("-interval") in PLAIN:
             width = 1 + kind.endswith("interval")
-            found = self.array(name, PLAIN[kind.removesuffix("-interval")], size * width)
-            pairs = np.zeros(size * width) if found is None else found.astype(np.float64)
+            entries = self.array(name, PLAIN[kind.removesuffix("-interval")], size * width)
+            pairs = np.zeros(size * width) if entries is None else entries.astype(np.float64)
             return pairs[::width].copy(), pairs[width - 1 :: width].copy()
         if kind not in ("rational", "rational-interval"):
             raise UnsupportedError(f"{self.path}: {name} must be numbers, found {kind}.")
@@ -172,11 +172,11 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def _require_mdp(path: Path, system: Any) -> None:
     """Raise UnsupportedError for other types of models."""
-    found = f"{system.time} time, {system.num_players} players"
+    text = f"{system.time} time, {system.num_players} players"
     if system.time != "discrete" or system.num_players > 1 or system.num_observations:
         also = ", with observations" if system.num_observations else ""
         raise UnsupportedError(
-            f"{path}: must be a DTMC or MDP, perhaps with intervals; found {found}{also}."
+            f"{path}: must be a DTMC or MDP, perhaps with intervals; found {text}{also}."
         )
 
 
@@ -223,8 +223,8 @@ def _actions(archive: Archive) -> tuple[IntArray, tuple[str, ...]]:
     size, number = archive.count("choices"), archive.count("choice_actions")
     if number == 0:
         return np.zeros(size, dtype=np.int64), ("",)
-    found = archive.array("actions/choices/values.bin", "<u4", size)
-    chosen = np.zeros(size, np.int64) if found is None else found.astype(np.int64)
+    numbers = archive.array("actions/choices/values.bin", "<u4", size)
+    chosen = np.zeros(size, np.int64) if numbers is None else numbers.astype(np.int64)
     if np.any(chosen >= number):
         raise FileError(f"{archive.path}: choice actions must be below {number}.")
     names = archive.files.read_strings(
@@ -254,7 +254,7 @@ def _labels(archive: Archive) -> Iterator[tuple[str, BoolArray]]:
 
 def _rewards(archive: Archive) -> dict[str, Rewards]:
     """Return the reward structures."""
-    found = {}
+    rewards = {}
     for name, identifier, annotation in _annotations(archive.index, "rewards"):
         paid = {entity: np.zeros(archive.count(entity)) for entity in ENTITIES}
         for entity in annotation.applies_to or ():
@@ -271,8 +271,8 @@ def _rewards(archive: Archive) -> dict[str, Rewards]:
                 f'{archive.path}: reward structure "{name}" pays per branch: the expected reward '
                 "would depend on nature; move it to states or choices."
             )
-        found[name] = Rewards(paid["states"], paid["choices"])
-    return found
+        rewards[name] = Rewards(paid["states"], paid["choices"])
+    return rewards
 
 
 def _valuations(archive: Archive) -> Variables:

@@ -198,10 +198,10 @@ def corners_of(
     listed = marginals.kind == Kind.POLYTOPE
     if which is not None:
         listed[which] = True
-    wanted = np.flatnonzero(listed)
-    ptr, flat = vertices_bulk(marginals, wanted, limit)
+    numbers = np.flatnonzero(listed)
+    ptr, flat = vertices_bulk(marginals, numbers, limit)
     lengths = np.zeros(len(marginals), dtype=np.int64)
-    lengths[wanted] = segment_lengths(ptr)
+    lengths[numbers] = segment_lengths(ptr)
     return starts(lengths), flat
 
 
@@ -260,11 +260,11 @@ def _reordered(
     for n in np.unique(arity[arity > 1]):
         rows = np.flatnonzero(arity == n)
         places = model.marginal_ptr[rows][:, None] + np.arange(n)
-        own = types[model.row_marginals[places]]
+        kinds = types[model.row_marginals[places]]
         code = np.zeros(len(rows), dtype=np.int64)
-        for column in own.T:
+        for column in kinds.T:
             # renumber after each column, so that the code never outgrows the number of rows
-            code = renumbered(code * (int(own.max()) + 1) + column)
+            code = renumbered(code * (int(kinds.max()) + 1) + column)
         order = stable_order(code)
         for members in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
             axes = np.argsort(weight[model.row_marginals[places[members[0]]]], kind="stable")

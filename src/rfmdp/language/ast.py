@@ -73,17 +73,17 @@ class Node(_Record):
         >>> Binary("+", Name("x"), Literal(1)).children()
         (Name(name='x'), Literal(value=1))
         """
-        found: list[Expr] = []
+        parts: list[Expr] = []
         for name in self.compared:
             part = getattr(self, name)
             if isinstance(part, Expr):
-                found.append(part)
+                parts.append(part)
             elif isinstance(part, Node):
-                found += part.children()
+                parts += part.children()
             elif isinstance(part, tuple):
                 for entry in part:
-                    found += (entry,) if isinstance(entry, Expr) else entry.children()
-        return tuple(found)
+                    parts += (entry,) if isinstance(entry, Expr) else entry.children()
+        return tuple(parts)
 
     def rebuilt(self, children: Iterable[Expr]) -> Self:
         """Return this node with other expressions, in the order of `children()`."""

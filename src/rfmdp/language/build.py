@@ -177,18 +177,18 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
             f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
         )
         raise checked.source.error(condition.position, reason)
-    found = []
+    blocks = []
     for start in range(0, count, CHUNK):
         codes = np.arange(start, min(start + CHUNK, count))
         valuations = np.empty((len(codes), len(radix)), dtype=np.int32)
         for k in range(len(radix) - 1, -1, -1):
             valuations[:, k] = codes % radix[k] + low[k]
             codes //= radix[k]
-        found.append(valuations[evaluate_states(condition, checked, valuations)])
-    if not any(len(part) for part in found):
+        blocks.append(valuations[evaluate_states(condition, checked, valuations)])
+    if not any(len(part) for part in blocks):
         reason = "some state must satisfy the condition of 'init', found none"
         raise checked.source.error(condition.position, reason)
-    return np.concatenate(found)
+    return np.concatenate(blocks)
 
 
 def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
@@ -216,15 +216,15 @@ def structures(checked: CheckedModel, explored: FactoredMDP) -> dict[str, Reward
 
     Self-loops that were given to deadlocks have no action reward, as in PRISM.
     """
-    found: dict[str, Rewards] = {}
+    sums: dict[str, Rewards] = {}
     for number, rewards in enumerate(checked.rewards, start=1):
         name = rewards.name if rewards.name is not None else ""
-        if name in found:
+        if name in sums:
             name = f"#{number}"
         of_states = [item for item in rewards.items if item.action is None]
         state = _pays(reward_sum(of_states), of_states, checked, explored, None)
-        found[name] = Rewards(state, _row_rewards(rewards.items, checked, explored))
-    return found
+        sums[name] = Rewards(state, _row_rewards(rewards.items, checked, explored))
+    return sums
 
 
 def _row_rewards(
@@ -275,9 +275,9 @@ def _mean(items: Sequence[RewardItem], checked: CheckedModel) -> Expr:
     total = _folded("+", counts)
     pays: list[Expr] = [ZERO]
     for action, count in zip(actions, counts, strict=True):
-        own = [item for item in items if item.action == (action or "")]
-        if own:
-            share = Binary("*", Binary("/", count, total), reward_sum(own))
+        paid = [item for item in items if item.action == (action or "")]
+        if paid:
+            share = Binary("*", Binary("/", count, total), reward_sum(paid))
             pays.append(Ite(Binary(">", count, ZERO), share, ZERO))
     return _folded("+", pays)
 

@@ -110,15 +110,15 @@ class Resolver:
     values: Mapping[str, Value]
     source: SourceText
 
-    def resolve(self, expr: Expr, wanted: Type, what: str) -> Expr:
+    def resolve(self, expr: Expr, type_: Type, what: str) -> Expr:
         """Return the expression resolved and evaluated as far as possible, of the type wanted."""
         expr = replace_labels(substitute(expr, self.replaced), self.labels, self.source)
-        require(expr, wanted, type_of(expr, self.types, self.source), what, self.source)
+        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
         return simplify(expr)
 
-    def constant(self, expr: Expr, wanted: Type, what: str) -> Value:
+    def constant(self, expr: Expr, type_: Type, what: str) -> Value:
         """Return the value of an expression without variables."""
-        return evaluate(self.resolve(expr, wanted, what), {}, self.source)
+        return evaluate(self.resolve(expr, type_, what), {}, self.source)
 
 
 def expand_labels(
@@ -200,7 +200,7 @@ def _assemble(
 ) -> CheckedModel:
     declared = [(variable, "") for variable in model.globals]
     declared += [(variable, module.name) for module in modules for variable in module.variables]
-    found = [_variable(variable, model, resolver) for variable, _ in declared]
+    variables = [_variable(variable, model, resolver) for variable, _ in declared]
     owners = {variable.name: module for variable, module in declared}
     checked = tuple(
         replace(m, commands=tuple(_command(c, m.name, owners, resolver) for c in m.commands))
@@ -208,12 +208,12 @@ def _assemble(
     )
     actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
     labels = tuple(_label(label, resolver) for label in model.labels)
-    init: tuple[int, ...] | Expr = tuple(value for _, value in found)
+    init: tuple[int, ...] | Expr = tuple(value for _, value in variables)
     if model.init is not None:
         init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
     return CheckedModel(
         type=_model_type(model, modules),
-        variables=tuple(variable for variable, _ in found),
+        variables=tuple(variable for variable, _ in variables),
         modules=checked,
         labels=labels,
         rewards=_rewards(model.rewards, actions, resolver),
@@ -330,8 +330,8 @@ def _update(update: Update, resolver: Resolver) -> Update:
 
 def _label(label: LabelDefinition, resolver: Resolver) -> LabelDefinition:
     expr, source = resolver.labels[label.name], resolver.source
-    found = type_of(expr, resolver.types, source)
-    require(label.value, Type.BOOL, found, f'label "{label.name}"', source)
+    type_ = type_of(expr, resolver.types, source)
+    require(label.value, Type.BOOL, type_, f'label "{label.name}"', source)
     return replace(label, value=simplify(expr))
 
 

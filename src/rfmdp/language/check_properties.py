@@ -135,9 +135,9 @@ def check_property(
     named = [p.name for p in file.properties if p.name is not None]
     expression = rewrite(expression, lambda node: _label(node, labels, named, source))
     scope = _Scope(model.variable_types(), model, source)
-    found = fold(expression, scope.type_of)
+    type_ = fold(expression, scope.type_of)
     expression = simplify(rewrite(expression, scope.settle))
-    return CheckedProperty(expression, found, model)
+    return CheckedProperty(expression, type_, model)
 
 
 def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Given) -> Expr:
@@ -217,9 +217,9 @@ class _Scope:
         match node:
             case Path():
                 operands = node.children()[: 1 if node.left is None else 2]
-                for operand, found in zip(operands, below, strict=False):
+                for operand, operand_type in zip(operands, below, strict=False):
                     what = f"an operand of '{node.operator}'"
-                    require(operand, Type.BOOL, found, what, self.source)
+                    require(operand, Type.BOOL, operand_type, what, self.source)
                 return Type.BOOL
             case CumulativeReward() | InstantaneousReward() | LongRunReward():
                 return Type.DOUBLE
@@ -277,8 +277,8 @@ class _Scope:
             time = replace(time, lower=lower, upper=upper)
         return replace(node, time=time, discount=self._discount(node.discount))
 
-    def _constant(self, expr: Expr, wanted: Type, what: str) -> Value:
-        require(expr, wanted, type_of(expr, self.types, self.source), what, self.source)
+    def _constant(self, expr: Expr, type_: Type, what: str) -> Value:
+        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
         return evaluate(expr, {}, self.source)
 
     def _steps(self, expr: Expr) -> Literal:
@@ -410,8 +410,8 @@ def _constants(
     types = model.variable_types() | {c.name: c.type for c in file.constants}
     types |= {name: Literal(value).type for name, value in model.constants.items()}
     given = {name: value for name, value in given.items() if name in used}
-    own = constant_values(constants, given, types, formulas, file.source, model.constants)
-    return {**model.constants, **own}
+    of_file = constant_values(constants, given, types, formulas, file.source, model.constants)
+    return {**model.constants, **of_file}
 
 
 def _label(

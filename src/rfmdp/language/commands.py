@@ -104,26 +104,26 @@ class CommandRecords:
 
     def _update(self, update: Update) -> tuple[int, ...]:
         """Lay out the assignments of an update; return its own entries."""
-        found: list[int] = []
+        record: list[int] = []
         for assignment in update.assignments:
             value = self.program.value(self._number[id(assignment.value)])
-            found += self._variables[assignment.variable], *value
-        first = self._memory.add(*found)
+            record += self._variables[assignment.variable], *value
+        first = self._memory.add(*record)
         for i, assignment in enumerate(update.assignments):
             self.node[first + i * addresses.ASSIGNMENT] = assignment
         numbers = [self._number[id(end)] for end in probability_ends(update)]
         lower, *upper = (self.program.value(number, as_float=True) for number in numbers)
-        return *lower, *(upper[0] if upper else lower), first, first + len(found)
+        return *lower, *(upper[0] if upper else lower), first, first + len(record)
 
     def _module(self, commands: Sequence[tuple[int, Command]]) -> int:
         """Lay out a module: its commands by the value of the variable that tells most."""
-        own = [(address, implied_ranges(command.guard)) for address, command in commands]
+        boxes = [(address, implied_ranges(command.guard)) for address, command in commands]
         key = 0
         low = 0
-        buckets = [[address for address, _ in own]]
-        fewest = WORTH * len(own)
+        buckets = [[address for address, _ in boxes]]
+        fewest = WORTH * len(boxes)
         for variable, cell in zip(self._checked.variables, self.program.variables, strict=True):
-            found = _by_value(variable, own)
+            found = _by_value(variable, boxes)
             average = sum(map(len, found)) / max(len(found), 1)
             if found and average < fewest:
                 key, low, buckets, fewest = cell, variable.low, found, average
@@ -143,21 +143,21 @@ def has_intervals(command: Command) -> bool:
     return any(isinstance(update.probability, ProbabilityInterval) for update in command.updates)
 
 
-def _by_value(variable: Variable, own: Sequence[tuple[int, Box]]) -> list[list[int]]:
+def _by_value(variable: Variable, boxes: Sequence[tuple[int, Box]]) -> list[list[int]]:
     """Return, for every value of a variable, the commands that it may enable.
 
     The list is empty if the variable tells nothing, or has too many values.
     """
     size = variable.high - variable.low + 1
-    if size > MOST_BUCKETS or not any(variable.name in box for _, box in own):
+    if size > MOST_BUCKETS or not any(variable.name in box for _, box in boxes):
         return []
-    found: list[list[int]] = [[] for _ in range(size)]
-    for address, box in own:
+    buckets: list[list[int]] = [[] for _ in range(size)]
+    for address, box in boxes:
         least, most = box.get(variable.name, (-math.inf, math.inf))
         first, last = max(variable.low, least), min(variable.high, most)
         for value in range(int(first), int(last) + 1):
-            found[value - variable.low].append(address)
-    return found
+            buckets[value - variable.low].append(address)
+    return buckets
 
 
 def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
@@ -167,7 +167,7 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
     >>> implied_ranges(parse_expression("x=2 & y>1 & (up | x+y<3)"))
     {'x': (2, 2), 'y': (2, inf)}
     """
-    found: dict[str, tuple[float, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     pending = [guard]
     while pending:
         node = pending.pop()
@@ -177,9 +177,9 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
         bound = _simple_bound(node)
         if bound is not None:
             name, low, high = bound
-            old = found.get(name, (-math.inf, math.inf))
-            found[name] = max(old[0], low), min(old[1], high)
-    return found
+            old = ranges.get(name, (-math.inf, math.inf))
+            ranges[name] = max(old[0], low), min(old[1], high)
+    return ranges
 
 
 def _simple_bound(node: Expr) -> tuple[str, float, float] | None:

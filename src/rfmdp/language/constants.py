@@ -102,15 +102,15 @@ def checked_given(given: Given | None) -> dict[str, bool | int | float | str]:
         return {}
     if not isinstance(given, Mapping):
         raise ModelError(f'constants: must be a mapping such as {{"N": 16}}, got {given!r:.60}.')
-    found = {}
+    values = {}
     for name, value in given.items():
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, bool | int | float | str):
             raise ModelError(
                 f"constants: {name} must be a number, a truth value or a text, got {value!r:.60}."
             )
-        found[name] = plain
-    return found
+        values[name] = plain
+    return values
 
 
 def check_given(
@@ -166,5 +166,5 @@ def _read(constant: Constant, text: str, source: SourceText) -> Value:
         raise source.error(constant.position, f"{reason}, found '{text}': {why}") from None
 
 
-def _promoted(value: Value, wanted: Type) -> Value:
-    return float(value) if wanted is Type.DOUBLE else value
+def _promoted(value: Value, type_: Type) -> Value:
+    return float(value) if type_ is Type.DOUBLE else value

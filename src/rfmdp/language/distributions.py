@@ -117,15 +117,15 @@ def _check_bounds(place: Position, lower: FloatArray, upper: FloatArray, state: 
 
 def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArray:
     """Return probabilities that sum to 1, scaled with a warning if PRISM would take them."""
-    found = math.fsum(vector)
-    if abs(found - 1.0) <= SUM_TOLERANCE:
+    total = math.fsum(vector)
+    if abs(total - 1.0) <= SUM_TOLERANCE:
         return vector
-    reason = f"the probabilities of a command must sum to 1, found {found:.9g}"
-    if abs(found - 1.0) > SCALED_WITHIN:
+    reason = f"the probabilities of a command must sum to 1, found {total:.9g}"
+    if abs(total - 1.0) > SCALED_WITHIN:
         raise state.error(place, reason)
     scaled = state.error(place, f"{reason}; they are scaled to sum to 1")
     warnings.warn(str(scaled), PrismWarning, stacklevel=2)
-    return vector / found
+    return vector / total
 
 
 def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: State) -> NamedBox:

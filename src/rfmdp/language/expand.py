@@ -69,12 +69,12 @@ def dependencies(
 ) -> dict[str, Collection[str]]:
     """Return some definitions and all that they need, each with those that it needs directly."""
     graph: dict[str, Collection[str]] = {}
-    wanted = [*first]
-    while wanted:
-        name = wanted.pop()
+    pending = [*first]
+    while pending:
+        name = pending.pop()
         if name not in graph:
             graph[name] = needs(name)
-            wanted += graph[name]
+            pending += graph[name]
     return graph
 
 

@@ -226,11 +226,11 @@ class StateExplorer:
         node = self.records.node[detail]
         try:
             if isinstance(node, Assignment):
-                found = state.value(node.value)
+                value = state.value(node.value)
                 variable = next(v for v in self.checked.variables if v.name == node.variable)
                 reason = (
                     f"the new value of '{variable.name}' must be in "
-                    f"[{variable.low}..{variable.high}], found {int(found)}"
+                    f"[{variable.low}..{variable.high}], found {int(value)}"
                 )
                 return state.error(node.position, reason)
             for expr in (node.guard,) if isinstance(node, Command) else probability_ends(node):

@@ -76,14 +76,14 @@ class Expressions:
                 key = (Call, function, below)
             case _:
                 key = (type(node), below)
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.steps)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.steps)
             self.steps.append(self._step(node, below))
             self.uses.append(0)
             for operand in below:
                 self.uses[operand] += 1
-        return found
+        return number
 
     def _step(self, node: Expr, below: tuple[int, ...]) -> ExpressionStep:
         types = tuple(self.steps[number].type for number in below)
@@ -98,23 +98,23 @@ class Expressions:
     def _bounds(self, node: Expr, below: tuple[int, ...]) -> Range:
         """Return bounds of an int that has a value, so they lie within 32 bits."""
         ranges = [self.steps[number].bounds for number in below]
-        found = INT_RANGE
+        range_ = INT_RANGE
         match node:
             case Literal(value):
-                found = int(value), int(value)
+                range_ = int(value), int(value)
             case Ite():
-                found = min(a for a, _ in ranges[1:]), max(b for _, b in ranges[1:])
+                range_ = min(a for a, _ in ranges[1:]), max(b for _, b in ranges[1:])
             case Unary():
-                found = _combined("-", (0, 0), ranges[0])
+                range_ = _combined("-", (0, 0), ranges[0])
             case Binary("+" | "-" | "*" as sign):
-                found = _combined(sign, ranges[0], ranges[1])
+                range_ = _combined(sign, ranges[0], ranges[1])
             case Call("min" | "max" as name):
-                found = reduce(lambda a, b: _combined(name, a, b), ranges)
+                range_ = reduce(lambda a, b: _combined(name, a, b), ranges)
             case Call("mod"):
-                found = 0, max(0, ranges[1][1] - 1)
+                range_ = 0, max(0, ranges[1][1] - 1)
             case Call(name) if name in ROUNDING:
-                found = ranges[0]
-        low, high = max(found[0], INT_RANGE[0]), min(found[1], INT_RANGE[1])
+                range_ = ranges[0]
+        low, high = max(range_[0], INT_RANGE[0]), min(range_[1], INT_RANGE[1])
         return (low, high) if low <= high else INT_RANGE
 
 

@@ -109,8 +109,8 @@ def parse(parser: Lark, source: SourceText, start: str) -> Any:
         raise hinted(_character_error(source, error), source, start) from None
     except BuildError as error:
         if error.supported:
-            found = source.error(error.position, error.reason)
-            raise hinted(found, source, start, error.words) from None
+            mistake = source.error(error.position, error.reason)
+            raise hinted(mistake, source, start, error.words) from None
         raise source.unsupported(error.position, error.reason) from None
 
 
@@ -143,25 +143,25 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
         return source.unsupported(position_of(token), UNSUPPORTED[token.type], hint)
     if token.type == "$END":
         position = Position(token.end_line or 1, token.end_column or 1)
-        found = "the end of the text"
+        text = "the end of the text"
     else:
         position = position_of(token)
-        found = f"'{token[:SHOWN]}'"
+        text = f"'{token[:SHOWN]}'"
     # a state that accepts nothing is the one after the whole text
     accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
     last = error.interactive_parser.parser_state.value_stack[-1:]
     if token.type == "LPAR" and last and getattr(last[0], "type", None) == "NAME":
         return unknown_function(last[0], position_of(last[0]), source)
     if token.type in PATH_START and "P" in accepted:
-        reason = f"expected a state formula, found {found}"
+        reason = f"expected a state formula, found {text}"
         hint = "write path formulas inside P or R, and below other operators in parentheses"
         return source.error(position, f"{reason}; {hint}")
     if token.type in ("AND", "OR", "IMPLIES", "IFF") and "UNTIL" in accepted:
-        reason = f"found {found} after a path formula, whose end is not clear"
+        reason = f"found {text} after a path formula, whose end is not clear"
         return source.error(position, f"{reason}; write the path formula in parentheses")
     if "NAME" in accepted and token.type != "NAME" and token.isidentifier():
-        found += ", which is a reserved word"
-    reason = f"expected {describe(accepted, parser)}, found {found}"
+        text += ", which is a reserved word"
+    reason = f"expected {describe(accepted, parser)}, found {text}"
     if token.type == "PRIMED" or (accepted == {"COLON"} and token.type == "SEMICOLON"):
         reason += "; an assignment is written (x'=1)"
     return source.error(position, reason)

@@ -401,7 +401,7 @@ def _filtered(operator: Expr, bound: Bound | None, filters: Sequence[Token | Exp
     if isinstance(states, Token) or any(not isinstance(word, Token) for word in words):
         position = position_of(states) if isinstance(states, Token) else states.position
         raise BuildError(position, "expected {states}, then at most {min} and {max}")
-    asked = {str(word) for word in words}
-    name = "state" if not asked else "range" if len(asked) == 2 else asked.pop()
+    names = {str(word) for word in words}
+    name = "state" if not names else "range" if len(names) == 2 else names.pop()
     name = "forall" if bound is not None else name
     return props.Filter(name, operator, states, position=operator.position)

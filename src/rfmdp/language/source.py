@@ -147,8 +147,8 @@ def nearest(word: str, known: Collection[str]) -> str | None:
     """
     if word in known:
         return None
-    found = get_close_matches(word, [k for k in known if k[:1] == word[:1]], 1, ALIKE)
-    return found[0] if found else None
+    matches = get_close_matches(word, [k for k in known if k[:1] == word[:1]], 1, ALIKE)
+    return matches[0] if matches else None
 
 
 def question(word: str, known: Collection[str]) -> str:

@@ -103,12 +103,14 @@ def evaluate_states(
     out: AnyArray = np.empty(len(states), dtype=DTYPE[type_])
     for start in range(0, len(states), CHUNK):
         part = np.array(states[start : start + CHUNK], dtype=np.int64)
-        found = np.empty(len(part), dtype=np.int64)
+        cells_out = np.empty(len(part), dtype=np.int64)
         where = cells, columns, valuations
-        done = machine.evaluate((code, place, cell), memory, where, part, found)
+        done = machine.evaluate((code, place, cell), memory, where, part, cells_out)
         if done < len(part):
             state = State(model, valuations[part[done]])
             state.value(expr)
             raise state.error(expr.position, "the expression must have a value, found none")
-        out[start : start + CHUNK] = found.view(np.float64) if type_ is Type.DOUBLE else found
+        out[start : start + CHUNK] = (
+            cells_out.view(np.float64) if type_ is Type.DOUBLE else cells_out
+        )
     return out

@@ -50,12 +50,12 @@ def can_assign(target: Type, value: Type) -> bool:
     return target is value or (target is Type.DOUBLE and value is Type.INT)
 
 
-def require(expr: Expr, wanted: Type, found: Type, what: str, source: SourceText) -> None:
+def require(expr: Expr, expected: Type, type_: Type, what: str, source: SourceText) -> None:
     """Raise unless the type found fits the type wanted."""
-    if not can_assign(wanted, found):
-        wanted_text = "int or double" if wanted is Type.DOUBLE else wanted.value
+    if not can_assign(expected, type_):
+        wanted_text = "int or double" if expected is Type.DOUBLE else expected.value
         raise source.error(
-            expr.position, f"{what} must be of type {wanted_text}, found {found.value}"
+            expr.position, f"{what} must be of type {wanted_text}, found {type_.value}"
         )
 
 
@@ -77,8 +77,8 @@ def node_type(
         case Label():
             return Type.BOOL
         case Unary(operator):
-            wanted = Type.BOOL if operator == "!" else Type.DOUBLE
-            require(node.operand, wanted, below[0], f"the operand of '{operator}'", source)
+            expected = Type.BOOL if operator == "!" else Type.DOUBLE
+            require(node.operand, expected, below[0], f"the operand of '{operator}'", source)
             return below[0]
         case Binary():
             return _binary_type(node, below, source)
@@ -93,15 +93,15 @@ def _binary_type(node: Binary, below: tuple[Type, ...], source: SourceText) -> T
     operator = node.operator
     if operator in EQUALITY_OPERATORS:
         if (below[0] is Type.BOOL) != (below[1] is Type.BOOL):
-            found = f"{below[0].value} and {below[1].value}"
+            types = f"{below[0].value} and {below[1].value}"
             raise source.error(
-                node.position, f"both sides of '{operator}' must be of one type, found {found}"
+                node.position, f"both sides of '{operator}' must be of one type, found {types}"
             )
         return Type.BOOL
-    wanted = Type.BOOL if operator in BOOLEAN_OPERATORS else Type.DOUBLE
+    expected = Type.BOOL if operator in BOOLEAN_OPERATORS else Type.DOUBLE
     for child, found_type in zip(node.children(), below, strict=True):
-        require(child, wanted, found_type, f"an operand of '{operator}'", source)
-    if wanted is Type.BOOL or operator in ORDER_OPERATORS:
+        require(child, expected, found_type, f"an operand of '{operator}'", source)
+    if expected is Type.BOOL or operator in ORDER_OPERATORS:
         return Type.BOOL
     return Type.DOUBLE if operator == "/" else _joined(below)
 
@@ -110,9 +110,9 @@ def _choice_type(node: Ite, below: tuple[Type, ...], source: SourceText) -> Type
     condition, then, otherwise = below
     require(node.condition, Type.BOOL, condition, "the condition of '?'", source)
     if (then is Type.BOOL) != (otherwise is Type.BOOL):
-        found = f"{then.value} and {otherwise.value}"
+        types = f"{then.value} and {otherwise.value}"
         raise source.error(
-            node.then.position, f"both results of '?' must be of one type, found {found}"
+            node.then.position, f"both results of '?' must be of one type, found {types}"
         )
     return then if then is otherwise else Type.DOUBLE
 
@@ -125,11 +125,11 @@ def _call_type(node: Call, below: tuple[Type, ...], source: SourceText) -> Type:
         raise source.error(node.position, f"unknown function '{function}'; there are {known}")
     smallest, largest = ARITY[function]
     if count < smallest or (largest is not None and count > largest):
-        wanted = "at least 1 argument" if largest is None else f"{smallest} argument(s)"
-        raise source.error(node.position, f"'{function}' must have {wanted}, found {count}")
+        expected = "at least 1 argument" if largest is None else f"{smallest} argument(s)"
+        raise source.error(node.position, f"'{function}' must have {expected}, found {count}")
     required = Type.INT if function == "mod" else Type.DOUBLE
-    for child, found in zip(node.arguments, below, strict=True):
-        require(child, required, found, f"an argument of '{function}'", source)
+    for child, type_ in zip(node.arguments, below, strict=True):
+        require(child, required, type_, f"an argument of '{function}'", source)
     if function == "log":
         return Type.DOUBLE
     return Type.INT if function in ROUNDING else _joined(below)

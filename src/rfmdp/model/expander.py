@@ -43,11 +43,11 @@ class SetRegistry:
 
     def fresh(self, name: str) -> str:
         """Return a name that is not taken: the given one, or with a number."""
-        found, number = name, 1
-        while found in self.names:
+        free, number = name, 1
+        while free in self.names:
             number += 1
-            found = f"{name} ({number})"
-        return found
+            free = f"{name} ({number})"
+        return free
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,19 +207,19 @@ def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
 def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
     """Check what a function of states gave: (N,) numbers or one for all; NaN is refused."""
     array = _checked(values, states, where, "iubf", "numbers")
-    found = np.broadcast_to(array.astype(np.float64), (len(states),))
-    if np.isnan(found).any():
-        row = int(np.flatnonzero(np.isnan(found))[0])
+    spread = np.broadcast_to(array.astype(np.float64), (len(states),))
+    if np.isnan(spread).any():
+        row = int(np.flatnonzero(np.isnan(spread))[0])
         raise ModelError(f"{where}: is NaN in state {name_state(states, row)}.")
-    return found
+    return spread
 
 
-def _checked(values: ArrayLike, states: States, where: str, kinds: str, wanted: str) -> AnyArray:
+def _checked(values: ArrayLike, states: States, where: str, kinds: str, expected: str) -> AnyArray:
     """Return an array (N,), or one entry for all, of one of NumPy's kinds."""
     array = np.asarray(values)
     if array.dtype.kind not in kinds or array.shape not in ((), (len(states),)):
         raise ModelError(
-            f"{where}: must give {wanted}, one per state ({len(states)}) or one for "
+            f"{where}: must give {expected}, one per state ({len(states)}) or one for "
             f"all, got {array.dtype} of shape {array.shape}."
         )
     return array

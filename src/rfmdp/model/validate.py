@@ -90,10 +90,10 @@ def _per_item(
     where: IntArray | BoolArray, name: Callable[[int], str], message: Callable[[int], str]
 ) -> list[Issue]:
     """Return one issue per index that is set, the many beyond `NAMED` as a number."""
-    found = np.flatnonzero(where) if where.dtype == np.bool_ else where
-    issues = [_error(name(int(i)), message(int(i))) for i in found[:NAMED]]
-    if len(found) > NAMED:
-        more = len(found) - NAMED
+    items = np.flatnonzero(where) if where.dtype == np.bool_ else where
+    issues = [_error(name(int(i)), message(int(i))) for i in items[:NAMED]]
+    if len(items) > NAMED:
+        more = len(items) - NAMED
         issues.append(_error("And so on", f"{more} further cases like the last one."))
     return issues
 
@@ -137,10 +137,10 @@ def _marginal(model: FactoredMDP, j: int) -> str:
 def _check_types(model: FactoredMDP) -> list[Issue]:
     """Arrays have the types and dimensions that kernels are compiled for."""
     issues: list[Issue] = []
-    for name, (wanted, dimensions) in ARRAYS.items():
+    for name, (dtype, dimensions) in ARRAYS.items():
         array = getattr(model, name)
-        if array.dtype != wanted or array.ndim != dimensions:
-            kind = np.dtype(wanted).name
+        if array.dtype != dtype or array.ndim != dimensions:
+            kind = np.dtype(dtype).name
             issues.append(
                 _error(
                     name,
@@ -205,11 +205,11 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
     if issues:
         return issues
     expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
-    found = segment_lengths(model.successor_ptr)
+    sizes = segment_lengths(model.successor_ptr)
     return _per_item(
-        expected != found,
+        expected != sizes,
         partial(_row, model),
-        lambda r: f"the tensor must have {_product(model, r)} successors, has {found[r]}.",
+        lambda r: f"the tensor must have {_product(model, r)} successors, has {sizes[r]}.",
     )
 
 
@@ -285,12 +285,12 @@ def _check_payments(name: str, what: str, values: FloatArray, count: int) -> lis
 
 def _check_variables(model: FactoredMDP) -> list[Issue]:
     """Valuations have one value per state and variable, within its range."""
-    wanted = (model.states, len(model.variables))
+    expected = (model.states, len(model.variables))
     if not model.variables and model.valuations.size == 0:
         return []
-    if model.valuations.shape != wanted:
-        found = model.valuations.shape
-        return [_error("Valuations", f"must have the shape {wanted}, got {found}.")]
+    if model.valuations.shape != expected:
+        shape = model.valuations.shape
+        return [_error("Valuations", f"must have the shape {expected}, got {shape}.")]
     pairs = zip(model.variables, model.valuations.T, strict=True)
     return [issue for v, column in pairs for issue in _check_range(model, v, column)]
 
@@ -343,14 +343,14 @@ def _check_unused(model: FactoredMDP) -> list[Issue]:
     ]
 
 
-def _size(context: str, found: AnyArray | Sequence[str], wanted: int, what: str) -> list[Issue]:
-    if isinstance(found, np.ndarray) and found.ndim != 1:
-        size: object = f"the shape {found.shape}"
-    elif len(found) == wanted:
+def _size(context: str, values: AnyArray | Sequence[str], expected: int, what: str) -> list[Issue]:
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        size: object = f"the shape {values.shape}"
+    elif len(values) == expected:
         return []
     else:
-        size = len(found)
-    return [_error(context, f"must have one entry per {what} ({wanted}), got {size}.")]
+        size = len(values)
+    return [_error(context, f"must have one entry per {what} ({expected}), got {size}.")]
 
 
 _GENERAL = (

@@ -88,8 +88,8 @@ class Limits:
         scale = max(largest(lower), largest(upper), least_scale)
         size = np.maximum(np.abs(low), np.abs(high))
         width = np.maximum(high - low, 0.0)
-        wanted = np.maximum(self.tolerance(size, scale), np.finfo(np.float64).tiny)
-        return float(np.max(width / wanted, initial=0.0))
+        closed = np.maximum(self.tolerance(size, scale), np.finfo(np.float64).tiny)
+        return float(np.max(width / closed, initial=0.0))
 
     def reached(self, lower: FloatArray, upper: FloatArray, interest: BoolArray) -> float:
         """Return the precision that closed bounds have: this one, or what the floor of it left."""

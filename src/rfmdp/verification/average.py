@@ -32,10 +32,10 @@ def long_run(
     turned.agent, turned.nature = side * game.agent, side * game.nature
     u, h = side * bound, side * bias
     nowhere = np.zeros(game.model.states, dtype=np.bool_)
-    asked = game.asked(nowhere, rule)
+    rows = game.open_rows(nowhere, rule)
     turned.reward = turned.rest = np.zeros(game.model.rows)
-    climbs = signs_of(turned, u, UPPER, 1.0, asked)
-    todo = asked & (climbs != GAIN)
+    climbs = signs_of(turned, u, UPPER, 1.0, rows)
+    todo = rows & (climbs != GAIN)
     # what a row pays beyond u, exactly or more
     first, error = two_sum(side * game.reward, -u[game.rows.state])
     turned.reward, turned.rest = first, directed(error, side * game.rest, 1.0)

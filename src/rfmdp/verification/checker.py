@@ -154,7 +154,7 @@ class SolutionChecker:
         claim, rows, won = self.claim, self.game.rows, number % 2 == 1
         assert claim.path is not None
         inside, proof = block == number, claim.witness[side]
-        later = rows.touch(block > number) & self.game.asked(~inside, rule)
+        later = rows.touch(block > number) & self.game.open_rows(~inside, rule)
         need(not later.any(), "block: a move leads to a later one")
         if won == (side < 0):
             pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
@@ -233,12 +233,12 @@ class SolutionChecker:
                 trivial |= np.isposinf(bound)
             elif strict:
                 trivial |= (bound <= 0.0) | self._infinite(np.isposinf(bound), rule)
-            asked = self.game.asked(trivial, rule)
-            signs = signs_of(self.game, bound, side, discount, asked)
+            rows = self.game.open_rows(trivial, rule)
+            signs = signs_of(self.game, bound, side, discount, rows)
             fine = trivial | self.game.enough(signs >= HOLD, side, rule)
             if side == strict and fine.all():
                 fine = gaining(self.game, signs, bound, trivial, side, rule)
-            unknown = (signs == UNKNOWN) & asked
+            unknown = (signs == UNKNOWN) & rows
             possible = trivial | self.game.enough((signs > FAIL) | unknown, side, rule)
             self.verdict.states(fine, f"{_name(side)} bound by induction",
                                 possible & bool(unknown.any()))  # fmt: skip
@@ -270,14 +270,14 @@ class SolutionChecker:
             rule = self.policy[-1] if self._by_policy(side) else None
             infinite = np.isposinf(bound)
             trivial = self.stop | (infinite if side > 0 else self._infinite(infinite, rule))
-            asked = self.game.asked(trivial, rule)
-            signs = signs_of(self.game, bound, side, 1.0, asked)
+            rows = self.game.open_rows(trivial, rule)
+            signs = signs_of(self.game, bound, side, 1.0, rows)
             fine = trivial | self.game.enough(signs == GAIN, side, rule)
             if side > 0:
                 fine &= trivial | sure(self.game, self.stop, rule, unknown=False)
             unknown = trivial | self.game.enough((signs == GAIN) | (signs == UNKNOWN), side, rule)
             self.verdict.states(fine, f"{_name(side)} bound by gains",
-                                unknown & bool(((signs == UNKNOWN) & asked).any()))  # fmt: skip
+                                unknown & bool(((signs == UNKNOWN) & rows).any()))  # fmt: skip
 
     def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
         """Return a bound with a true number where it says nothing at all."""

@@ -129,13 +129,13 @@ def _stays(rows: Rows, states: BoolArray, helps: bool, unknown: bool) -> BoolArr
 
 def _each(rows: Rows, known: BoolArray, test: Callable[[int], bool], unknown: bool) -> BoolArray:
     """Return what is known of rigid rows, and what a test says of the others, (R,)."""
-    found = known & rows.rigid
+    answers = known & rows.rigid
     for row in np.flatnonzero(~rows.rigid):
         try:
-            found[row] = test(int(row))
+            answers[row] = test(int(row))
         except Undecided:
-            found[row] = unknown
-    return found
+            answers[row] = unknown
+    return answers
 
 
 def attract(
@@ -163,23 +163,23 @@ def attract(
     """
     good = good.copy()
     rows = game.rows
-    ptr, into = _entering(rows, np.flatnonzero(open_ & game.asked(start, rule)))
+    ptr, into = _entering(rows, np.flatnonzero(open_ & game.open_rows(start, rule)))
     inside = start | game.enough(good, side, rule)
     new = np.flatnonzero(inside)
     alone = rule is not None or game.agent == -side
     missing = np.add.reduceat((~good).astype(np.int64), game.model.row_ptr[:-1])
     while len(new):
-        found = into[entries(ptr, new)]
-        found = np.unique(found[~good[found]])
-        won = rows.rigid[found].copy()
+        new_rows = into[entries(ptr, new)]
+        new_rows = np.unique(new_rows[~good[new_rows]])
+        won = rows.rigid[new_rows].copy()
         for i in np.flatnonzero(~won):
             try:
-                won[i] = leads(int(found[i]), inside)
+                won[i] = leads(int(new_rows[i]), inside)
             except Undecided:
                 won[i] = unknown
-        found = found[won]
-        good[found] = True
-        states = rows.state[found]
+        new_rows = new_rows[won]
+        good[new_rows] = True
+        states = rows.state[new_rows]
         if not alone:
             np.subtract.at(missing, states, 1)
             states = states[missing[states] == 0]

@@ -40,14 +40,14 @@ class Game:
         nothing = np.zeros(model.rows)
         self.reward, self.rest = (nothing, nothing) if paid is None else paid
 
-    def asked(self, settled: BoolArray, rule: IntArray | None) -> BoolArray:
+    def open_rows(self, settled: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return the rows (R,) that count: of states that are not settled, those of a rule."""
-        asked = ~settled[self.rows.state]
+        rows = ~settled[self.rows.state]
         if rule is None:
-            return asked
+            return rows
         taken = np.zeros(self.model.rows, dtype=np.bool_)
         taken[rule] = True
-        return asked & taken
+        return rows & taken
 
     def pick(self, q: AnyArray, rule: IntArray | None) -> AnyArray:
         """Return the agent's row of every state: that of a rule, or the best."""
@@ -65,7 +65,7 @@ class Game:
         return states
 
     def backup(
-        self, value: FloatArray, side: int, discount: float, asked: BoolArray, exact: BoolArray
+        self, value: FloatArray, side: int, discount: float, rows: BoolArray, exact: BoolArray
     ) -> FloatArray:
         """Return (R,) bounds, on a side, of what the rows asked for are worth.
 
@@ -74,7 +74,7 @@ class Game:
         q = np.full(self.model.rows, side * np.inf)
         decided = 0
         with np.errstate(all="ignore"):
-            for batch in self.rows.batches(asked):
+            for batch in self.rows.batches(rows):
                 there = value[batch.successors]
                 if batch.possible is not None:  # what cannot happen has no value
                     least = np.where(batch.possible, there, np.inf).min(axis=1)
@@ -85,9 +85,9 @@ class Game:
                 there = there[some]
                 base = mean[some]
                 top = top[some]
-                found = self._mean(part, there - base[:, None], side)
-                mean[some] = np.clip(directed(base, found, side), base, top)
-                faint = ((found != 0.0) & (np.abs(found) < VAGUE)) | exact[part.rows]
+                drift = self._mean(part, there - base[:, None], side)
+                mean[some] = np.clip(directed(base, drift, side), base, top)
+                faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[part.rows]
                 faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
                 decided += len(faint)
                 for i in faint:
@@ -108,53 +108,53 @@ class Game:
         flip = -self.nature  # values as nature, who then minimises, sees them
         towards = flip * side
         outer = flip * (1.0 + 2.0 * UNIT * side) * values
-        found = batch.bound(outer, towards)
-        if len(batch.orders) > 1 and len(found):
+        mean = batch.bound(outer, towards)
+        if len(batch.orders) > 1 and len(mean):
             other = batch.bound(flip * (1.0 - 2.0 * UNIT * side) * values, -towards)
             room = 2.0**-46 * fold(np.maximum, values)  # as near as anybody wants it
-            wanted = 0.0 if values.shape[1] <= FEW else room
-            loose = np.flatnonzero(np.abs(found - other) > wanted)
-            cut = found.copy() if towards > 0 else other - room
-            aim = other + towards * wanted
-            batch.refine(loose, outer, found, towards, aim, cut)
-        found = flip * found
+            aim_ = 0.0 if values.shape[1] <= FEW else room
+            loose = np.flatnonzero(np.abs(mean - other) > aim_)
+            cut = mean.copy() if towards > 0 else other - room
+            aim = other + towards * aim_
+            batch.refine(loose, outer, mean, towards, aim, cut)
+        mean = flip * mean
         if side > 0 > self.nature:  # what nature can avoid for sure has no weight at all
-            tiny = (found > 0.0) & (found <= 2.0**-40 * fold(np.maximum, values))
+            tiny = (mean > 0.0) & (mean <= 2.0**-40 * fold(np.maximum, values))
             for i in np.flatnonzero(tiny):
                 with suppress(Undecided):
                     if self.rows.can(int(batch.rows[i]), values[i] == 0.0, None):
-                        found[i] = 0.0
-        return found
+                        mean[i] = 0.0
+        return mean
 
     def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
         """Return nature's best mean of values (K,) in fractions, rounded to a side, or `known`."""
         try:
-            own = [(-self.nature * Fraction(x),) for x in values.tolist()]
-            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), own)[0]
+            values_ = [(-self.nature * Fraction(x),) for x in values.tolist()]
+            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), values_)[0]
         except Undecided:
             return known
-        found = float(mean)
-        return found if side * (found - mean) >= 0 else float(np.nextafter(found, side * np.inf))
+        number = float(mean)
+        return number if side * (number - mean) >= 0 else float(np.nextafter(number, side * np.inf))
 
 
 def signs_of(
-    game: Game, bound: FloatArray, side: int, discount: float, asked: BoolArray
+    game: Game, bound: FloatArray, side: int, discount: float, rows: BoolArray
 ) -> AnyArray:
     """Return what is proven of the gain of every row asked for; `UNKNOWN` of the others."""
-    found = np.full(game.model.rows, UNKNOWN, dtype=np.int8)
-    if not asked.any():
-        return found
+    result = np.full(game.model.rows, UNKNOWN, dtype=np.int8)
+    if not rows.any():
+        return result
     doubtful = 0
     with np.errstate(all="ignore"):
-        for batch in game.rows.batches(asked):
+        for batch in game.rows.batches(rows):
             gains = _Gains(game, batch, bound, side, discount)
-            found[batch.rows] = signs = gains.signs()
+            result[batch.rows] = signs = gains.signs()
             doubts = np.flatnonzero((signs == UNKNOWN) | gains.faint(signs))
             doubts = doubts[: FRACTIONS - doubtful]
             doubtful += len(doubts)
             decided = [gains.decide(int(i)) for i in doubts]
-            found[batch.rows[doubts]] = np.maximum(signs[doubts], decided)
-    return found
+            result[batch.rows[doubts]] = np.maximum(signs[doubts], decided)
+    return result
 
 
 class _Gains:
@@ -182,8 +182,8 @@ class _Gains:
         values = -side * (gain - self.error)  # nature takes their least mean
         least = -side * fold(np.minimum, gain - self.error)  # wherever it goes
         doubt = np.flatnonzero(~(side * least < 0.0))
-        found = batch.take(doubt).bound(values[doubt], side)
-        least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], found)
+        bounds = batch.take(doubt).bound(values[doubt], side)
+        least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], bounds)
         doubt = np.flatnonzero(~(side * least <= 0.0))
         other = -side * (gain[doubt] + self.error[doubt])
         lost = side * batch.take(doubt).bound(other, -side) > 0.0
@@ -208,25 +208,21 @@ class _Gains:
         That is a gain of lower bounds and a failure of upper ones. What stood for them was finite:
         it shows no more than gains of lower bounds.
         """
-        wanted = self.helps == (self.side < 0)  # nature goes there if it can, or if it must
-        if (
-            self.rows.can(row, None, infinite)
-            if wanted
-            else not self.rows.can(row, ~infinite, None)
-        ):
+        goes = self.helps == (self.side < 0)  # nature goes there if it can, or if it must
+        if self.rows.can(row, None, infinite) if goes else not self.rows.can(row, ~infinite, None):
             return GAIN if self.side < 0 else FAIL
-        if wanted or not self.rows.can(row, None, infinite):
+        if goes or not self.rows.can(row, None, infinite):
             return sign
         return UNKNOWN if self.side > 0 or sign == FAIL else sign
 
-    def faint(self, found: AnyArray) -> BoolArray:
+    def faint(self, signs: AnyArray) -> BoolArray:
         """Return the rows that hold, and may gain what floats cannot tell from nothing.
 
         Not where an opposing nature has a choice: it mostly has one that gains nothing.
         """
         if not self.helps and self.batch.orders[0]:
-            return np.zeros(len(found), dtype=np.bool_)
-        return np.asarray((found == HOLD) & (fold(np.maximum, self.gain) > 0.0))
+            return np.zeros(len(signs), dtype=np.bool_)
+        return np.asarray((signs == HOLD) & (fold(np.maximum, self.gain) > 0.0))
 
     def decide(self, i: int) -> int:
         """Return the sign of one row by what is possible, or in fractions."""
@@ -271,6 +267,6 @@ def gains_exactly(
 def best_exactly(rows: Rows, row: int, gains: list[Numbers], helps: bool) -> int:
     """Return the sign of the gain that nature, which helps or not, makes of some (K,) in a row."""
     sign = -1 if helps else 1
-    found = rows.exact.minimum(rows.ids(row), [tuple(sign * x for x in gain) for gain in gains])
-    best = next((sign * x for x in found if x), Fraction(0))
+    minimum = rows.exact.minimum(rows.ids(row), [tuple(sign * x for x in gain) for gain in gains])
+    best = next((sign * x for x in minimum if x), Fraction(0))
     return GAIN if best > 0 else FAIL if best < 0 else HOLD

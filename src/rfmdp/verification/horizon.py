@@ -62,15 +62,15 @@ class Horizon:
             (fixed, given), rule = self.steps[done], self._rule(done)
             end = "upper" if side > 0 else "lower"
             self.progress(f"step {done + 1} of {len(self.steps)}, {end}")
-            asked = game.asked(fixed, rule)
+            rows = game.open_rows(fixed, rule)
             changed = value != before
             if 4 * np.count_nonzero(changed) < len(changed):
                 known &= ~game.rows.touch(changed)
             else:  # finding the others would take as long
                 known[:] = False
-            todo = asked & (~known | exact[done])
-            q[todo] = game.backup(value, side, self.discount, todo, exact[done] & asked)[todo]
-            known, before = known | asked, value
+            todo = rows & (~known | exact[done])
+            q[todo] = game.backup(value, side, self.discount, todo, exact[done] & rows)[todo]
+            known, before = known | rows, value
             value = np.where(fixed, given, game.pick(q, rule))
             done = done + 1
             still = np.array_equal(before, value)
@@ -90,7 +90,7 @@ class Horizon:
         """Return the rows of every step that some states hang on; None if these are many."""
         cone, count, model = [], 0, self.game.model
         for done in reversed(range(len(self.steps))):
-            rows = self.game.asked(self.steps[done][0], self._rule(done))
+            rows = self.game.open_rows(self.steps[done][0], self._rule(done))
             rows &= states[self.game.rows.state]
             count += int(np.count_nonzero(rows))
             if count > FRACTIONS:

@@ -80,7 +80,7 @@ def fold(reduce: np.ufunc, values: FloatArray) -> FloatArray:
     """Return the least or largest of values (b, K), by columns where rows are short."""
     if values.shape[1] > 16:
         return np.asarray(reduce.reduce(values, axis=1))
-    found = values[:, 0].copy()
+    total = values[:, 0].copy()
     for k in range(1, values.shape[1]):
-        reduce(found, values[:, k], out=found)
-    return found
+        reduce(total, values[:, k], out=total)
+    return total

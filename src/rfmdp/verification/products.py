@@ -64,10 +64,10 @@ class Batch:
         """
         tame = _tame(values)
         if not tame.all():
-            found = np.full(len(values), side * np.inf)
+            best = np.full(len(values), side * np.inf)
             some = np.flatnonzero(tame)
-            found[some] = self.take(some).bound(values[some], side, order)
-            return found
+            best[some] = self.take(some).bound(values[some], side, order)
+            return best
         if not len(values):
             return np.empty(0)
         order = self.orders[0] if order is None else order
@@ -90,8 +90,8 @@ class Batch:
         better = np.fmin if side > 0 else np.fmax
         some = some[_tame(values[some])]
         for order in self.orders[1:]:
-            found = self.take(some).bound(values[some], side, order)
-            least[some] = better(least[some], found)
+            sharper = self.take(some).bound(values[some], side, order)
+            least[some] = better(least[some], sharper)
             some = some[~(side * (least[some] - aim[some]) <= 0.0)]
         if not len(some):
             return
@@ -186,8 +186,11 @@ def by_vertices(
         return None
     tensor, axes = _arranged(values, axes, places)
     vertices = [axis.vertices for axis in axes[:-1]]
-    error, off = sum(own.error for own in vertices), sum(own.faint for own in vertices)
-    products = math.prod(len(own.points) for own in vertices) * axes[-1].size
+    error, off = (
+        sum(corners.error for corners in vertices),
+        sum(corners.faint for corners in vertices),
+    )
+    products = math.prod(len(corners.points) for corners in vertices) * axes[-1].size
     step = max(1, LISTED // max(values.shape[1], products))
     low = cut.copy()
     high = np.full(len(cut), np.inf)
@@ -201,7 +204,9 @@ def by_vertices(
         if len(rows):
             best = order[first]
             low[part][rows] = bound[best]
-            points = [own.points[at] for own, at in zip(vertices, paths[best].T, strict=True)]
+            points = [
+                corners.points[at] for corners, at in zip(vertices, paths[best].T, strict=True)
+            ]
             far = np.full(len(rows), off)
             high[part][rows] = _reached(tensor[part][rows], points, axes[-1], error, far)
     return low, high
@@ -218,13 +223,13 @@ def _leaves(
     row = np.arange(len(tensor))
     paths = np.empty((len(tensor), 0), dtype=np.int64)
     for depth, axis in enumerate(axes[:-1]):
-        own, left = axis.vertices, axes[depth + 1 :]
-        count = len(own.points)
+        corners, left = axis.vertices, axes[depth + 1 :]
+        count = len(corners.points)
         if nodes[:, 0].size * count > NODES:
             return None
         children = np.tile(np.arange(count), len(nodes))
         paths = np.column_stack([paths.repeat(count, axis=0), children])
-        nodes = _averaged(nodes, own)
+        nodes = _averaged(nodes, corners)
         row = row.repeat(count)
         if len(left) > 1:
             nodes, first = _without_twins(nodes, row, left)
@@ -237,22 +242,22 @@ def _leaves(
     return row, paths, bound
 
 
-def _averaged(nodes: FloatArray, own: Vertices) -> FloatArray:
+def _averaged(nodes: FloatArray, corners: Vertices) -> FloatArray:
     """Return nodes (N, X, ...) averaged by every vertex (V, X), or less, (N * V, ...)."""
 
     def spread(nodes: FloatArray, points: FloatArray) -> FloatArray:
         mixed = np.moveaxis(np.tensordot(nodes, points, ([1], [1])), -1, 1)
         return mixed.reshape(-1, *mixed.shape[2:])
 
-    size = spread(np.abs(nodes), own.points)
-    error = own.error * size
+    size = spread(np.abs(nodes), corners.points)
+    error = corners.error * size
     if (size < VAGUE).any():
-        moves = spread((nodes != 0.0).astype(np.float64), (own.points > 0.0).astype(np.float64))
+        moves = spread((nodes != 0.0).astype(np.float64), (corners.points > 0.0).astype(np.float64))
         error += TINY * ((size < VAGUE) & (moves > 0.0))
-    if own.faint:
-        lost = own.faint * _largest(nodes).repeat(len(own.points))
+    if corners.faint:
+        lost = corners.faint * _largest(nodes).repeat(len(corners.points))
         error += lost.reshape(-1, *[1] * (error.ndim - 1))
-    return spread(nodes, own.points) - error
+    return spread(nodes, corners.points) - error
 
 
 def _without_twins(

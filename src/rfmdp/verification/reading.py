@@ -294,8 +294,8 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(kind in OBJECTIVES, "objective: unknown")
     known = {"type", *OBJECTIVES[kind]}
     need(set(objective) <= known, f"objective: only {sorted(known)} belong to {kind}")
-    wanted = NEEDED.get(kind, "type")
-    need(wanted in objective, f"objective: {wanted} is missing")
+    fields = NEEDED.get(kind, "type")
+    need(fields in objective, f"objective: {fields} is missing")
     earliest = objective.get("earliest", 0)
     latest = objective.get("latest")
     for name in (

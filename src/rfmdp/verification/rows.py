@@ -58,16 +58,16 @@ class Rows:
             shape[rows] = shape[rows] * len(classes) + own
             shape = renumbered(shape)
         order = stable_order(shape)
-        found = []
+        blocks = []
         for rows in np.split(order, np.flatnonzero(np.diff(shape[order])) + 1):
             at = model.marginal_ptr[rows][:, None] + np.arange(lengths[rows[0]])
-            found.append((rows, model.row_marginals[at]))
-        return found
+            blocks.append((rows, model.row_marginals[at]))
+        return blocks
 
-    def batches(self, asked: BoolArray) -> Iterator[Batch]:
+    def batches(self, chosen: BoolArray) -> Iterator[Batch]:
         """Yield the rows that are asked for."""
-        for rows, ids in self.blocks if asked.any() else ():
-            places = np.flatnonzero(asked[rows])
+        for rows, ids in self.blocks if chosen.any() else ():
+            places = np.flatnonzero(chosen[rows])
             size = int(segment_lengths(self.model.successor_ptr)[rows[0]])
             step = max(1, BATCH // size)
             for first in range(0, len(places), step):
@@ -79,7 +79,7 @@ class Rows:
         ptr = self.model.successor_ptr
         at = ptr[rows][:, None] + np.arange(ptr[rows[0] + 1] - ptr[rows[0]])
         possible = None if self._held.all() else self.possible(rows).reshape(at.shape)
-        axes = [self.rounded.axis(own) for own in ids.T]
+        axes = [self.rounded.axis(ids_) for ids_ in ids.T]
         return Batch(rows, axes, self.model.successors[at], possible)
 
     @cached_property
@@ -106,9 +106,9 @@ class Rows:
         kind = np.repeat(sets.kind, sets.sizes)
         held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
         for j in np.flatnonzero(sets.kind == POLYTOPE):
-            own = self.exact[int(j)]
+            set_ = self.exact[int(j)]
             with suppress(Undecided):
-                held[segment(sets.ptr, j)] = [own.possible >> k & 1 for k in range(own.size)]
+                held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
         return held
 
     def possible(self, rows: IntArray) -> BoolArray:
@@ -147,7 +147,7 @@ def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:
     if held.all():
         return np.ones(int(sizes.sum()), dtype=np.bool_)
     number = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    found = np.ones(len(number), dtype=np.bool_)
+    inside = np.ones(len(number), dtype=np.bool_)
     lengths = segment_lengths(model.marginal_ptr)[rows]
     for back in range(1, int(lengths.max(initial=0)) + 1):
         has = lengths >= back
@@ -156,5 +156,5 @@ def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:
         held_by = np.repeat(ids, sizes[has])
         digit = number[each] % sets.sizes[held_by]
         number[each] //= sets.sizes[held_by]
-        found[each] &= held[sets.ptr[held_by] + digit]
-    return found
+        inside[each] &= held[sets.ptr[held_by] + digit]
+    return inside

@@ -69,8 +69,12 @@ def verify(
     if model is not None and not verdict.failed:
         inside = header["model"] if "model" in header else header["solution"]["model"]
         prefix = {"solution": "model."}.get(kind, "model/" if "model" in header else SOLVED)
-        own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-        differs = _differences((inside, own), to_record(model)[1:], learned=kind != "solution")
+        model_arrays = {
+            n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)
+        }
+        differs = _differences(
+            (inside, model_arrays), to_record(model)[1:], learned=kind != "solution"
+        )
         where = f": {', '.join(differs)}" if differs else ""
         verdict.note(not differs, "model as it was built again", where)
     return verdict
@@ -180,8 +184,8 @@ def _close(claim: Claim, lower: FloatArray, upper: FloatArray) -> BoolArray:
     if claim.kind == "LongRunAverage":
         least = float(np.abs(claim.paid()[0]).max())
     scale = float(size.max(initial=least))
-    wanted = claim.precision * (1.0 if claim.absolute else size)
+    aim = claim.precision * (1.0 if claim.absolute else size)
     with np.errstate(invalid="ignore"):
         width = np.where(lower == upper, 0.0, upper - lower)
-    near: BoolArray = width <= np.maximum(wanted, RESOLUTION * scale) * (1.0 + ROUNDING)
+    near: BoolArray = width <= np.maximum(aim, RESOLUTION * scale) * (1.0 + ROUNDING)
     return near

@@ -47,7 +47,7 @@ class Winning:
         agent, nature = self.game.agent, self.game.nature
         self.game.agent = self.game.nature = self.side
         states = inside
-        rows = self.game.asked(~states, self.rule)
+        rows = self.game.open_rows(~states, self.rule)
         while True:
             for row in np.flatnonzero(rows & self.rows.touch(~states)):
                 within = states[self.rows.successors(int(row))]
@@ -68,7 +68,7 @@ class Winning:
     def everywhere(self) -> BoolArray:
         """Return where the side wins with probability one, (S,)."""
         states = np.ones(self.game.model.states, dtype=np.bool_)
-        return self._won(_Arena(states, self.game.asked(~states, self.rule)))
+        return self._won(_Arena(states, self.game.open_rows(~states, self.rule)))
 
     def _won(self, arena: _Arena) -> BoolArray:
         nothing = np.zeros_like(arena.states)

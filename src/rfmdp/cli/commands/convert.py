@@ -41,8 +41,8 @@ def convert(
     uncertainty = Uncertainty(radius, set_, floor, nominal)
     given, blueprint = constants(const), read_blueprint(model)
     with spoken_warnings(), showing_progress("building") as show:
-        found = build_with_sets(blueprint, given, uncertainty, progress=show.building)
-    write_model(found, place)
+        built = build_with_sets(blueprint, given, uncertainty, progress=show.building)
+    write_model(built, place)
 
 
 def write_model(model: FactoredMDP, place: Path) -> None:

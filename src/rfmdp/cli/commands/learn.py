@@ -181,12 +181,12 @@ def learn(
         figure_class()  # before the work
 
     given = constants(const)
-    asked, blueprint = property_and_blueprint(model, props, prop, given)
+    request, blueprint = property_and_blueprint(model, props, prop, given)
     setup = find(blueprint.name).learning if blueprint.is_domain else None
     if setup is not None and not given:
         given = {"instance": "learning"}
     with spoken_warnings():
-        hidden = blueprint.build(given, also_known=set(asked.constants))
+        hidden = blueprint.build(given, also_known=set(request.constants))
         hidden = hidden.with_provenance(command=command_line())
     source: FactoredMDP | Source = hidden
     if data:
@@ -198,7 +198,7 @@ def learn(
     try:
         results = learn_seeds(
             source,
-            asked,
+            request,
             numbers,
             jobs=jobs,
             scheduler=scheduler,

@@ -38,17 +38,17 @@ def check(
     from rfmdp.cli.models import chosen_properties, read_blueprint
 
     given = constants(const)
-    asked = chosen_properties(model, props, prop)
+    requests = chosen_properties(model, props, prop)
     started = time.perf_counter()
     with spoken_warnings(), showing_progress("building") as show:
         built = read_blueprint(model).build(
-            given, also_known=open_constants(asked), progress=show.building
+            given, also_known=open_constants(requests), progress=show.building
         )
     print("\n".join(_facts(built, time.perf_counter() - started)))
     report = rfmdp.validate(built)
     print(report)
     failed = not report.valid
-    for one in asked:
+    for one in requests:
         try:
             kind = one.bind(built, given).type.value
         except RfmdpError as error:
@@ -103,14 +103,14 @@ def domains(
 
 def _records(domains: list[Domain]) -> Iterator[dict[str, object]]:
     for domain in domains:
-        for version, found in domain.versions.items():
+        for title, version in domain.versions.items():
             yield {
                 "domain": domain.name,
-                "version": version,
-                "states": found.states,
-                "transitions": found.transitions,
+                "version": title,
+                "states": version.states,
+                "transitions": version.transitions,
                 "property": domain.prop,
-                "constants": found.constants,
+                "constants": version.constants,
                 "about": domain.about,
             }
 
@@ -119,8 +119,8 @@ def _listing(domains: list[Domain]) -> Iterator[str]:
     yield f"{'domain':<15}{'version':<11}{'states':>9}{'transitions':>13}  about"
     for domain in domains:
         sizes = [
-            f"{version:<11}{found.states:>9,}{found.transitions:>13,}"
-            for version, found in domain.versions.items()
+            f"{title:<11}{version.states:>9,}{version.transitions:>13,}"
+            for title, version in domain.versions.items()
         ]
         about = textwrap.wrap(domain.about, WIDTH - 50)
         for part in zip_longest([domain.name], sizes, about, fillvalue=""):
@@ -133,9 +133,12 @@ def _listing(domains: list[Domain]) -> Iterator[str]:
 def _description(domain: Domain) -> Iterator[str]:
     yield from textwrap.wrap(f"{domain.title} ({domain.name}): {domain.about}", WIDTH)
     yield from ("", f"property   {domain.prop}")
-    for version, found in domain.versions.items():
-        yield from ("", f"{version:<11}{found.states:,} states, {found.transitions:,} transitions")
-        values = ",".join(f"{key}={_word(value)}" for key, value in found.constants.items())
+    for title, version in domain.versions.items():
+        yield from (
+            "",
+            f"{title:<11}{version.states:,} states, {version.transitions:,} transitions",
+        )
+        values = ",".join(f"{key}={_word(value)}" for key, value in version.constants.items())
         yield f"{'':<11}--const {values}"
     if domain.differences:
         yield from ("", *textwrap.wrap(f"As published: {domain.differences}", WIDTH))

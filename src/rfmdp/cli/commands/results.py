@@ -135,8 +135,8 @@ def evaluate(
     from rfmdp.temporal.solve import on_product
 
     uncertainty = Uncertainty(radius, set_, floor)
-    asked, subject = property_and_model(model, props, prop, const, uncertainty)
-    spec = asked.spec(subject, settled=not subject.uncertain)
+    request, subject = property_and_model(model, props, prop, const, uncertainty)
+    spec = request.spec(subject, settled=not subject.uncertain)
     subject, spec = on_product(subject, spec)
     chosen = open_policy(policy, subject)
     limits = rfmdp.Limits(precision)
@@ -157,9 +157,9 @@ def evaluate(
             if name == ("worst" if spec.robust else "best"):
                 result = proven_side(bounds, spec.agent)
     if as_json:
-        print(json.dumps({"property": asked.text, "policy": policy, **rows}))
+        print(json.dumps({"property": request.text, "policy": policy, **rows}))
     else:
-        print(f"property  {asked.text}")
+        print(f"property  {request.text}")
         for name, row in rows.items():
             print(f"{name:9} [{row['lower']!r}, {row['upper']!r}]  {row['status']}")
         print(f"Result: {result}")

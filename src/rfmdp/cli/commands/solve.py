@@ -104,12 +104,12 @@ def solve(
         math.inf if timeout is None else timeout,
     )
     check_writable(export_policy, output)
-    asked = properties_about(model, props, prop)
+    requests = properties_about(model, props, prop)
     records = output is not None and output.endswith(".json")
     solution = export_policy or (output and not records)
-    if len(asked) > 1 and solution:
+    if len(requests) > 1 and solution:
         raise ModelError(
-            f"A policy or solution file holds one property, found {len(asked)}; "
+            f"A policy or solution file holds one property, found {len(requests)}; "
             "choose one with --prop."
         )
     if len(runs) > 1 and solution:
@@ -122,7 +122,7 @@ def solve(
         left = max(limits.seconds - (time.monotonic() - started), 1e-9)
         limits = replace(limits, seconds=left)
     together = scheduler is not None and len(runs) == 1 and inner == "exact"
-    together = together and in_blocks(blueprint, asked, runs[0].constants)
+    together = together and in_blocks(blueprint, requests, runs[0].constants)
     if scheduler is not None and solution and not together:
         raise ModelError(
             "--scheduler: a policy or solution file is made of one model in the PRISM language and "
@@ -132,7 +132,7 @@ def solve(
         raise ModelError("--jobs are local processes; a scheduler has its own workers.")
     request = Request(
         blueprint,
-        asked,
+        requests,
         Uncertainty(None, set_, floor, nominal),
         inner,
         limits,

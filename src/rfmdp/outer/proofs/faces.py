@@ -68,8 +68,8 @@ class Faces:
 
     def staying(self, label: IntArray, home: IntArray) -> BoolArray:
         """Return the vertices (V,) that move only to states whose label is that of their row."""
-        wanted = np.repeat(home[self.owner], segment_lengths(self.entry_ptr))
-        return segment_all(~self.taken | (label[self.successor] == wanted), self.entry_ptr)
+        homes = np.repeat(home[self.owner], segment_lengths(self.entry_ptr))
+        return segment_all(~self.taken | (label[self.successor] == homes), self.entry_ptr)
 
     def expectations(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the expected value of every vertex and a bound of its rounding, (V,) each."""

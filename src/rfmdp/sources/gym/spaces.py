@@ -98,20 +98,20 @@ def named(space: Any) -> bool:
 
 def _entries(space: Any, name: str) -> Iterator[Variable]:
     spaces = require_gymnasium().spaces
-    own = name or "x"  # of what is no Dict
+    label = name or "x"  # of what is no Dict
     if isinstance(space, spaces.Discrete):
-        yield Variable(own, int(space.start), int(space.start + space.n - 1))
+        yield Variable(label, int(space.start), int(space.start + space.n - 1))
     elif isinstance(space, spaces.MultiDiscrete):
         sizes = np.asarray(space.nvec).reshape(-1)
         begin = np.broadcast_to(np.asarray(space.start).reshape(-1), sizes.shape)
         for i, (n, low) in enumerate(zip(sizes.tolist(), begin.tolist(), strict=True)):
-            yield Variable(f"{own}_{i}", low, low + n - 1)
+            yield Variable(f"{label}_{i}", low, low + n - 1)
     elif isinstance(space, spaces.MultiBinary):
         for i in range(int(np.prod(space.shape))):
-            yield Variable(f"{own}_{i}", 0, 1)
+            yield Variable(f"{label}_{i}", 0, 1)
     elif isinstance(space, spaces.Tuple):
         for i, inner in enumerate(space.spaces):
-            yield from _entries(inner, f"{own}_{i}")
+            yield from _entries(inner, f"{label}_{i}")
     elif isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             yield from _entries(inner, f"{name}_{key}" if name else str(key))
