@@ -32,6 +32,7 @@ types: $(VENV)/.test-ready
 
 # pages that are made by scripts, and the site
 docs: $(VENV)/.test-ready
+	$(BIN)/python docs/domains.py
 	$(BIN)/python docs/gallery.py
 	$(MAKE) site
 

@@ -1,5 +1,6 @@
 """Words that once went wrong: each test is named after what happened."""
 
+import csv
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import pytest
 from processes import LIMIT, process, wait_for_line
 from rfmdp.answers import batch
 from rfmdp.cli import answers, output
+from rfmdp.cli.arguments import Experiment
 from rfmdp.cli.main import run
 from rfmdp.running import TaskResult
 
@@ -182,7 +184,7 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
     assert [record["status"] for record in records] == ["error", "error", "certified"]
     assert [record["constants"]["N"] for record in records] == [-1, 0, 1]
-    printer = answers.Printer("all.json", as_json=False, quiet=False)
+    printer = answers.Printer("all.json", quiet=False, run=Experiment({}, None))
     for number in (0, 2):
         reply = answers.Reply((str(number),), {"run": number})
         printer.show_run(TaskResult(number, None, [reply]))
@@ -190,6 +192,24 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
     assert records == [{"run": 0}, {"run": 2}]
+
+
+def test_runs_are_one_table(folder, capsys):
+    """`--csv` has a line per run and property: constants, the name, and the bounds."""
+    (folder / "two.props").write_text('"one": Pmax=? [ F<=1 x=N ]; "two": Pmax=? [ F<=2 x=N ];')
+    text = "mdp const int N; module m x:[0..N]; [a] true -> 0.5:(x'=min(x+1,N))+0.5:true; endmodule"
+    (folder / "steps.prism").write_text(text)
+    words = ["solve", "steps.prism", "two.props", "--const", "N=1:2", "--jobs", "1"]
+    assert run([*words, "--csv"]) == 0
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [(line["N"], line["name"]) for line in lines] == [
+        ("1", "one"), ("1", "two"), ("2", "one"), ("2", "two"),
+    ]  # fmt: skip
+    for line, value in zip(lines, (0.5, 0.75, 0.0, 0.25), strict=True):  # heads of fair coins
+        assert float(line["lower"]) <= value <= float(line["upper"])
+    assert run([*words, "--csv", "--json"]) == 1
+    assert run(words) == 0
+    assert "property  two: Pmax=? [ F<=2 x=N ]" in capsys.readouterr().out.splitlines()
 
 
 def test_a_terminal_has_one_line_that_changes(monkeypatch, capsys):

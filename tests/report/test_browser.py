@@ -242,6 +242,22 @@ def test_one_variable_has_a_curve(page, tmp_path):
     assert marks == ["0", "1", "2", "3", "x", "value"]
 
 
+def test_a_slider_chooses_the_step(page, tmp_path):
+    """The last step is worth what one step is; an outcome leads to the next step."""
+    text = "mdp module m x:[0..3]; [a] x<3 -> 0.5:(x'=x+1)+0.5:(x'=x); [b] x=3 -> true; endmodule"
+    model = load_prism_text(tmp_path, text)
+    write_report([solve(model, "Rmax=? [ C<=4 ]")], tmp_path / "steps.html")
+    page.goto((tmp_path / "steps.html").as_uri())
+    slider, value = page.locator("#place-0 [data-role=step]"), page.locator("#place-0 .big")
+    slider.wait_for()
+    assert value.inner_text().startswith("at least 3.99")  # every step pays one
+    page.click("#place-0 [data-role=next] [data-action=outcome] >> nth=0")
+    assert slider.input_value() == "1"
+    slider.evaluate("node => { node.value = 3; node.dispatchEvent(new Event('change')); }")
+    assert value.inner_text().startswith("at least 0.99")
+    assert page.locator("#place-0 [data-role=next] [data-action=outcome]").count() == 0
+
+
 def load_prism_text(folder, text):
     """Return the model of a text, whose steps cost one each."""
     file = folder / "m.prism"

@@ -104,7 +104,7 @@ endmodule
 
 
 def test_a_page_says_where_a_model_comes_from(tmp_path):
-    """File, constants, radius on the card; the text once, whatever the number of results."""
+    """File, constants, radius at the end; the text once, whatever the number of results."""
     nominal = parse_prism(TEXT, {"N": 3}, filename="folder/walk.prism")
     results = [solve(nominal.with_radius(r), f"Pmaxmin=? [ F<={4 + k} x=N ]")
                for k, r in enumerate((0.03, 0.02))]  # fmt: skip
@@ -113,6 +113,36 @@ def test_a_page_says_where_a_model_comes_from(tmp_path):
     for words in ("source: walk.prism", "constants: N=3", "radius 0.03", "radius 0.02"):
         assert words in text
     assert text.count(escape(TEXT)) == 1
+    order = ["Policy explorer", "<h2>Results", "<h2>Models", "source: walk.prism", "<h2>Made with"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_every_step_of_a_horizon_is_on_the_page():
+    """Bounds of a step are those of the steps that are left; the last layer is the end."""
+    steps = 4
+    solution = solve(walk(), Spec(Until("live", "goal", latest=steps), MAX, MIN))
+    head, data = unpacked(explorer(solution))
+    assert (head["steps"], head["layers"]) == (steps, steps + 1)
+    lower, upper = (data[side].reshape(steps + 1, -1) for side in ("lower", "upper"))
+    for step in range(steps):
+        rest = solve(walk(), Spec(Until("live", "goal", latest=steps - step), MAX, MIN))
+        assert np.all(lower[step] <= rest.upper[data["state"]])
+        assert np.all(rest.lower[data["state"]] <= upper[step])
+    assert np.array_equal(lower[steps], walk().labels["goal"][data["state"]])
+    assert data["taken"].reshape(steps, -1).sum() == steps * len(data["state"])
+
+
+def test_a_method_of_one_side_says_which(tmp_path):
+    """Its status is that of a bound, on the card, in the table, and of records."""
+    solution = solve(walk(), SPEC, inner=IntervalArithmetic())
+    table = [asdict(r) for r in compare(walk(), SPEC, [Exact(), IntervalArithmetic()])]
+    write_report([solution, table * 5], tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "gap open" not in text
+    assert text.count("<td>lower bound</td>") == 6
+    assert 'gap_open">lower bound</span>' in text
+    assert "table of 10 lines</summary>" in text
 
 
 def test_an_explorer_that_is_left_out_is_named(tmp_path):

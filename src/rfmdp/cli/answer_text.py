@@ -55,12 +55,12 @@ def answer_record(
     }
 
 
-def answer_lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
+def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
     """Give the table of one answer, its listing, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     same = "" if method.startswith(answer.method) else f" (here the same as {answer.method})"
     table = {
-        "property": answer.text,
+        "property": title or answer.text,
         "nature": answer.nature,
         "method": f"{method}{same}, precision {answer.precision:g}",
         "bounds": f"[{ends[0]}, {ends[1]}]",

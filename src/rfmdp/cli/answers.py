@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
@@ -43,6 +45,18 @@ from rfmdp.temporal.hoa import read_automaton
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states of a policy that are written at once
+COLUMNS = (
+    *("name", "property", "method", "status", "value", "lower", "upper", "states"),
+    *("transitions", "seconds_build", "seconds_solve", "error"),
+)  # of a table, after constants and radius
+
+
+class Style(Enum):
+    """How answers are printed: for people, a JSON object per answer, or one table."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
 
 
 class Request(NamedTuple):
@@ -145,15 +159,20 @@ def _reply(request: Request, item: Built | Answered | Failed, built: Built | Non
     if isinstance(item, Failed):
         text = str(item.error)
         record = {"property": item.prop.text, "status": "error", "error": text.partition("\n")[0]}
-        lines = ("", f"property  {item.prop.text}", "status    error")
+        lines = ("", f"property  {_title(item.prop)}", "status    error")
         return Reply(lines, named | record, NOT_CERTIFIED if item.late else USER_ERROR, text)
     assert built is not None  # the model comes before all answers
     answer = item.answer
-    *table, result = answer_lines(answer, request.inner, item.seconds)
+    *table, result = answer_lines(answer, request.inner, item.seconds, _title(item.prop))
     more = phases(answer) if request.verbose and answer.solutions else ()
     record = answer_record(answer, built.model, request.inner, built.seconds, item.seconds)
     code = CERTIFIED if answer.certified else NOT_CERTIFIED
     return Reply(("", *table, *more, result), named | record, code, answer=answer)
+
+
+def _title(prop: Property) -> str:
+    """Return a property as lines show it: with its name, if it has one."""
+    return prop.text if prop.name is None else f"{prop.name}: {prop.text}"
 
 
 def _failed_run(run: Experiment, error: str) -> Reply:
@@ -203,13 +222,21 @@ def _write_actions(solution: Solution, path: str) -> None:
 class Printer:
     """Prints replies as they come, remembers the worst exit code, writes the records at the end."""
 
-    def __init__(self, file: str | None, *, as_json: bool, quiet: bool) -> None:
+    def __init__(
+        self, file: str | None, style: Style = Style.TEXT, *, quiet: bool, run: Experiment
+    ) -> None:
         self.code = CERTIFIED
-        self._json, self._quiet, self._file = as_json, quiet, file
+        self._style, self._quiet, self._file = style, quiet, file
+        columns = [*run.constants, *(["radius"] if run.radius is not None else []), *COLUMNS]
+        self._table = csv.DictWriter(
+            sys.stdout, columns, extrasaction="ignore", lineterminator="\n"
+        )
         self._records: list[AnswerRecord] = []
         self._said = ""  # the last complaint
 
     def __enter__(self) -> Printer:
+        if self._style is Style.CSV:
+            self._table.writeheader()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -221,12 +248,15 @@ class Printer:
     def show(self, reply: Reply) -> None:
         """Print a reply."""
         lines = [x for x in reply.lines if not self._quiet or x.startswith("Result:")]
-        if lines and not self._json:
+        if lines and self._style is Style.TEXT:
             print("\n".join(lines), flush=True)
         if reply.record is not None:
             self._records.append(reply.record)
-            if self._json:
+            if self._style is Style.JSON:
                 print(json.dumps(reply.record), flush=True)
+            elif self._style is Style.CSV:
+                self._table.writerow(reply.record | reply.record.get("constants", {}))
+                sys.stdout.flush()
         if reply.complaint and reply.complaint != self._said:
             complain(reply.complaint)
             self._said = reply.complaint

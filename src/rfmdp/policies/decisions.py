@@ -144,19 +144,21 @@ def reached(solution: Solution, most: int, successors: int) -> IntArray:
     successors
         Entries that their chosen rows may have together.
     """
-    model, rule = solution.explicit_model, solution.policy.rows[0]
+    model, rules = solution.explicit_model, solution.policy.rows
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[model.initial] = True
     frontier = np.array(model.initial)
     layers = [np.array(model.initial)]
-    size = 0
+    size = step = 0
     while len(frontier) and sum(map(len, layers)) < most and size < successors:
-        places = entries(model.successor_ptr, rule[frontier])
-        size += len(places)
-        after = np.unique(model.successors[places])
-        frontier = after[~seen[after]].astype(np.int64)
-        seen[frontier] = True
-        layers.append(frontier)
+        places = entries(model.successor_ptr, rules[min(step, len(rules) - 1)][frontier])
+        after = np.unique(model.successors[places]).astype(np.int64)
+        fresh = after[~seen[after]]
+        size += len(places) if len(fresh) else 0
+        seen[fresh] = True
+        layers.append(fresh)
+        step += 1
+        frontier = after if step < len(rules) else fresh  # a later rule may leave a state otherwise
     return np.concatenate(layers)[:most].astype(np.int64)
 
 

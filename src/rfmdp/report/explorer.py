@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,29 @@ import numpy as np
 from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
-from rfmdp.policies.decisions import Decisions, decisions, reached
+from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
 from rfmdp.ragged import entries, segment_lengths, starts
-from rfmdp.types import AnyArray, FloatArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 STATES = 20_000  # on a page
+ROWS = 200_000  # of all steps of a finite horizon together; of a larger one the first step is shown
 ENTRIES = 1_500_000  # successors on a page
 
 
 def explorer(solution: Solution) -> str:
-    """Return the explorer's data of a solution as text: compressed, then base 64.
-
-    For finite horizons it shows the first step.
-    """
+    """Return the explorer's data of a solution as text: compressed, then base 64."""
     states = reached(solution, STATES, ENTRIES)
-    options = decisions(solution, states)
-    arrays = {**_of_states(solution, options), **_of_rows(solution, options)}
+    steps = shown_steps(solution)
+    options = [decisions(solution, states, step) for step in range(steps)]
+    values = [step.value for step in options]
+    if horizon(solution.spec) is not None:  # what is left after the last step that is shown
+        low, high = values_after(solution, steps)
+        values.append((low[states], high[states]))
+    arrays = {
+        **_of_states(solution, states, values),
+        **_of_rows(solution, options[0]),
+        **_of_steps(options),
+    }
     model = solution.explicit_model
     variables = model.variables or (Variable("state", 0, model.states - 1),)
     header: dict[str, Any] = {
@@ -45,14 +53,24 @@ def explorer(solution: Solution) -> str:
         "labels": list(model.labels),
         "initial": int(model.initial[0]),
         "total": model.states,
-        "steps": len(solution.policy.rows),
+        "steps": steps,
+        "layers": len(values),
     }
     return _packed(header, arrays)
 
 
-def _of_states(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
-    model, states = solution.explicit_model, options.states
-    lower, upper = options.value
+def shown_steps(solution: Solution) -> int:
+    """Return how many steps of a solution an explorer shows: all of a horizon that is not large."""
+    steps = horizon(solution.spec) or 1
+    return steps if steps * solution.model.rows <= ROWS else 1
+
+
+def _of_states(
+    solution: Solution, states: IntArray, values: Sequence[tuple[FloatArray, FloatArray]]
+) -> dict[str, AnyArray]:
+    """Return valuations, labels, and the bounds of one step after the other."""
+    model = solution.explicit_model
+    lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
     marks = [model.labels[name][states] for name in model.labels]
     return {
         "state": states.astype(np.int32),
@@ -76,9 +94,6 @@ def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
     return {
         "row_ptr": options.row_ptr.astype(np.int32),
         "action": model.row_actions[rows].astype(np.int32),
-        "row_lower": _single(options.lower, -1.0),
-        "row_upper": _single(options.upper, 1.0),
-        "taken": taken.astype(np.uint8),
         "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]).astype(np.int32),
         "marginal": model.row_marginals[ids].astype(np.int32),
         "outcome_ptr": model.marginals.outcome_ptr.astype(np.int32),
@@ -86,9 +101,19 @@ def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
         "set_lower": model.marginals.lower.astype(np.float32),
         "set_upper": model.marginals.upper.astype(np.float32),
         "nature_ptr": options.outcome_ptr.astype(np.int32),
-        "nature": options.nature.astype(np.float32),
         "successor_ptr": starts(widths).astype(np.int32),
         "successor": place[model.successors[entries(model.successor_ptr, followed)]],
+    }
+
+
+def _of_steps(options: Sequence[Decisions]) -> dict[str, AnyArray]:
+    """Return what differs between steps, of one after the other."""
+    taken = [np.isin(step.rows, step.chosen) for step in options]
+    return {
+        "row_lower": _single(np.concatenate([step.lower for step in options]), -1.0),
+        "row_upper": _single(np.concatenate([step.upper for step in options]), 1.0),
+        "taken": np.concatenate(taken).astype(np.uint8),
+        "nature": np.concatenate([step.nature for step in options]).astype(np.float32),
     }
 
 

@@ -25,13 +25,15 @@ from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
 from rfmdp.model.report import counted
 from rfmdp.objective import MAX
-from rfmdp.outer.solution import Solution, proven, written
+from rfmdp.outer.solution import Solution, Status, proven, written
+from rfmdp.policies.decisions import horizon
 from rfmdp.record import Provenance
-from rfmdp.report.explorer import explorer
+from rfmdp.report.explorer import explorer, shown_steps
 from rfmdp.report.plots import Chart, RecordList, flat, learning_chart, table_charts
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
+LONG = 8  # lines of a table that is not folded
 
 SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
 
@@ -108,9 +110,6 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
         f"<h1>{escape(heading)}</h1>",
         f'<div class="cards">{"".join(s.card for s in sections)}</div>',
     ]
-    if results := [s.cells for s in sections if s.cells]:
-        parts.append(f"<h2>Results</h2>{_table(results)}")
-    parts += [f"<h2>{escape(s.title)}</h2>{_table(s.table)}" for s in sections if s.table]
     if charts:
         parts.append('<h2>Curves</h2><div id="curves" class="card"></div>')
         parts.append(f'<script type="application/json" id="charts">{_json(charts)}</script>')
@@ -127,6 +126,9 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
             f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
             f"another page for: {titles}.</p>"
         )
+    if results := [s.cells for s in sections if s.cells]:
+        parts.append(f"<h2>Results</h2>{_folded(results)}")
+    parts += [f"<h2>{escape(s.title)}</h2>{_folded(s.table)}" for s in sections if s.table]
     parts += _models(sections)
     parts.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
     parts.append(f"<script>{_asset('page.js')}</script></body></html>")
@@ -149,17 +151,18 @@ def _(solution: Solution) -> Section:
     bounds = solution.at(first)
     title = str(solution.spec)
     status = solution.status
+    side = _one_side(status.name, bounds.lower, bounds.upper)
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
         f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
-        f'<p><span class="badge {status.name.lower()}">{escape(status.value)}</span></p>'
+        f'<p><span class="badge {status.name.lower()}">{escape(side or status.value)}</span></p>'
         f'<p class="soft">proven bounds [{bounds.lower!r}, {bounds.upper!r}] in the initial state '
         f"{escape(model.state_name(first))}{_nature(solution)}; method "
-        f"{escape(solution.method)}</p>{_origin(model.provenance)}</section>"
+        f"{escape(solution.method)}</p></section>"
     )
     cells: Cells = {
         "result": title, "method": solution.method, "at least": bounds.lower,
-        "at most": bounds.upper, "status": status.name.lower().replace("_", " "),
+        "at most": bounds.upper, "status": side or status.name.lower().replace("_", " "),
         "states": model.states, "rows": model.rows, "transitions": model.transitions,
         "marginals": len(model.marginals), "seconds": sum(solution.stats.seconds.values()),
     }  # fmt: skip
@@ -180,7 +183,7 @@ def _(run: Run) -> Section:
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
         f'<div class="big">{claim}</div>'
         f'<p class="soft">{escape(run.subject)}: {escape(holds)}</p>'
-        f"{_origin(run.model.provenance)}<details><summary>statement and assumptions</summary>"
+        f"<details><summary>statement and assumptions</summary>"
         f"<pre>{escape(run.statement())}</pre></details></section>"
     )
     cells: Cells = {"result": f"learned: {method}", "method": method}
@@ -205,19 +208,27 @@ def _nature(solution: Solution) -> str:
     return ", with a nature that helps the agent"
 
 
-def _origin(origin: Provenance | None) -> str:
-    """Return what is known of where a model comes from: file, constants, sets, command."""
-    if origin is None:
+def _one_side(status: str, lower: float | None, upper: float | None) -> str:
+    """Return which side a method proves, if it is one that proves one side only; else nothing."""
+    sides = [bound is not None and math.isfinite(bound) for bound in (lower, upper)]
+    if status.upper() != Status.GAP_OPEN.name or all(sides) or not any(sides):
         return ""
+    return "lower bound" if sides[0] else "upper bound"
+
+
+def _origin(origin: Provenance) -> str:
+    """Return what is known of where a model comes from: file, constants, sets, command."""
     lines = "<br>".join(f"{word}: {escape(text)}" for word, text in origin.lines())
     return f'<p class="soft" data-role="origin">{lines}</p>'
 
 
 def _models(sections: Sequence[Section]) -> list[str]:
-    """Return the texts of the models, each once."""
-    texts = {s.origin.digest: s.origin for s in sections if s.origin is not None and s.origin.text}
-    shown = [
-        f'<details class="card"><summary>{escape(origin.name)}</summary>'
+    """Return where the models come from, and the text of each once."""
+    origins = [s.origin for s in sections if s.origin is not None]
+    texts = {origin.digest: origin for origin in origins if origin.text}
+    shown = list(dict.fromkeys(filter(None, map(_origin, origins))))
+    shown += [
+        f'<details class="card"><summary>text of {escape(origin.name)}</summary>'
         f"<pre>{escape(origin.text)}</pre></details>"
         for origin in texts.values()
     ]
@@ -255,11 +266,24 @@ def _shown(record: Mapping[str, Any]) -> Cells:
     cells: Cells = {}
     for k, v in record.items():
         if k == "status":
-            v = str(v).lower().replace("_", " ")
+            side = _one_side(str(v), *(_finite(record.get(end)) for end in ("lower", "upper")))
+            v = side or str(v).lower().replace("_", " ")
         if k not in left_out and v is not None:
             number = isinstance(v, int | float) and not isinstance(v, bool)
             cells[words.get(k, k)] = v if number else str(v)
     return cells
+
+
+def _finite(bound: object) -> float | None:
+    """Return a bound of a record, which has words for infinite ones; None if nothing is proven."""
+    return float(bound) if isinstance(bound, int | float) and math.isfinite(bound) else None
+
+
+def _folded(lines: Sequence[Cells]) -> str:
+    """Return a table; a long one is folded."""
+    if len(lines) <= LONG:
+        return _table(lines)
+    return f"<details><summary>table of {len(lines)} lines</summary>{_table(lines)}</details>"
 
 
 def _table(lines: Sequence[Cells]) -> str:
@@ -289,12 +313,14 @@ def _cell(name: str, content: str | float) -> str:
 
 def _scope(solution: Solution) -> str:
     """Return a line that says what the explorer shows."""
-    horizon = len(solution.policy.rows)
-    steps = f" The horizon is finite: decisions are those of the first of {horizon} steps."
+    last = horizon(solution.spec) or 1
+    steps = " A slider chooses the step of the finite horizon."
+    if shown_steps(solution) < last:
+        steps = f" The horizon is finite: decisions are those of the first of {last} steps."
     return (
         '<p class="soft">States that the policy can reach, the nearest first. Values are proven '
         "bounds; that of a state is at least as good as the bound of the action that is taken "
-        f"there, so it can be better than the guarantee above.{steps if horizon > 1 else ''}</p>"
+        f"there, so it can be better than the guarantee above.{steps if last > 1 else ''}</p>"
     )
 
 

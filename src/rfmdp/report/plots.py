@@ -32,7 +32,6 @@ LINES = {
 RESULTS = {
     *("value", "lower", "upper", "gap_percent", "seconds", "status", "precision", "version"),
     *("states", "rows", "transitions", "marginals", "seconds_build", "seconds_solve", "error"),
-    "name",  # of the property, which is one
 }  # fields of a record that are no parameters
 
 RecordList: TypeAlias = Sequence[Mapping[str, Any]]
@@ -199,9 +198,10 @@ def table_charts(table: RecordList) -> list[Chart]:
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record whose constants are fields of their own, before all others."""
-    rest = {k: v for k, v in record.items() if k != "constants"}
-    return {**record.get("constants", {}), **rest}
+    """Return a record with constants as fields of their own; a name stands for its property."""
+    rest = {k: v for k, v in record.items() if k not in ("constants", "name")}
+    named = {"property": record["name"]} if "name" in record else {}
+    return {**record.get("constants", {}), **rest, **named}
 
 
 def _word(name: str, content: object) -> str:

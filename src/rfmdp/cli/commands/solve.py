@@ -70,6 +70,9 @@ def solve(
         bool,
         Option("Print one JSON object per property, a line each.", "--json", section="Output"),
     ] = False,
+    as_csv: Annotated[
+        bool, Option("Print one table with a line per property and run.", "--csv")
+    ] = False,
     export_policy: Annotated[str | None, Option("CSV file to write the policy to.")] = None,
     output: Annotated[
         str | None,
@@ -88,13 +91,15 @@ def solve(
     """
     started = time.monotonic()
     from rfmdp.answers.batch import in_blocks
-    from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
+    from rfmdp.cli.answers import Printer, Request, Style, replies, replies_of_run, write_files
     from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, properties_about, read_blueprint
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
     from rfmdp.running import run_many
 
+    if as_json and as_csv:
+        raise ModelError("--json and --csv: must not be given together; choose one.")
     runs = experiments(const, radius)
     inner_method(inner)  # a wrong word is known before the model is built
     check_positive(timeout=timeout, jobs=jobs)
@@ -142,7 +147,8 @@ def solve(
         scheduler if together else None,
     )
     file = output if records else None
-    with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:
+    style = Style.JSON if as_json else Style.CSV if as_csv else Style.TEXT
+    with compiling_ahead(), Printer(file, style, quiet=quiet, run=runs[0]) as printer:
         if len(runs) > 1 or (scheduler is not None and not together):
             run_many(
                 partial(replies_of_run, request),

@@ -158,10 +158,11 @@ async function unpack(text) {
 class Explorer {
   constructor(place, { head, data }) {
     Object.assign(this, { place, head, data, history: [] });
-    this.sure = head.agent === "max" ? data.lower : data.upper; // the side that is guaranteed
+    this.step = 0; // of a finite horizon
     this.width = head.variables.length;
     this.index = new Map();
     for (let i = 0; i < data.state.length; i += 1) this.index.set(this.key(this.valuation(i)), i);
+    this.sure = this.layer(0);
     this.start = Math.max(data.state.indexOf(head.initial), 0);
     this.now = this.start;
     this.axes = this.widest();
@@ -170,6 +171,13 @@ class Explorer {
     this.side = $("div", { class: "card" });
     place.replaceChildren($("div", { class: "explorer" }, this.main, this.side));
     this.show();
+  }
+
+  // the guaranteed values of all states when some steps are gone
+  layer(step) {
+    const side = this.head.agent === "max" ? this.data.lower : this.data.upper;
+    const count = this.data.state.length, first = Math.min(step, this.head.layers - 1) * count;
+    return side.subarray(first, first + count);
   }
 
   valuation(i) { return this.data.valuation.subarray(i * this.width, (i + 1) * this.width); }
@@ -226,20 +234,23 @@ class Explorer {
     return found;
   }
 
-  go(i) {
-    if (i < 0 || i === this.now) return;
-    this.history.push(this.now);
-    this.at(i);
+  go(i, step = this.step) {
+    if (i < 0 || step >= this.head.steps || (i === this.now && step === this.step)) return;
+    this.history.push([this.now, this.step]);
+    this.at(i, step);
   }
 
-  at(i) {
-    this.now = i;
+  // the step after this one: without a horizon, or where a page has the first step only, the same
+  after() { return this.head.steps > 1 ? this.step + 1 : this.step; }
+
+  at(i, step) {
+    Object.assign(this, { now: i, step, sure: this.layer(step) });
     if (this.onMap(i, this.axes).length > 3) this.others = [...this.valuation(i)]; // else a map of next to nothing
     this.show();
   }
 
   back() {
-    if (this.history.length) this.at(this.history.pop());
+    if (this.history.length) this.at(...this.history.pop());
   }
 
   show() {
@@ -250,15 +261,23 @@ class Explorer {
     const value = `${most ? "at least" : "at most"} ${bound(this.sure[i], most ? -1 : 1)}`;
     this.main.replaceChildren(
       $("div", { class: "controls" },
-        $("button", { onclick: () => this.go(this.start) }, "Start"),
+        $("button", { onclick: () => this.go(this.start, 0) }, "Start"),
         $("button", { "data-action": "back", onclick: () => this.back(), ...(this.history.length ? {} : { disabled: "" }) }, `Back (${this.history.length})`),
-        $("button", { "data-action": "nature", onclick: () => this.draw("nature") }, "Step: nature's worst case"),
-        $("button", { "data-action": "chance", onclick: () => this.draw("nominal") }, "Step: nominal chance")),
-      this.picker(),
+        $("button", { "data-action": "nature", onclick: () => this.draw("nature") }, "Sample a step: nature's worst case"),
+        $("button", { "data-action": "chance", onclick: () => this.draw("nominal") }, "Sample a step: nominal chance")),
+      this.clock(), this.picker(),
       $("h3", { "data-role": "state" }, this.name(i)),
       $("p", {}, this.head.agent === this.head.nature ? "Value, with a nature that helps, " : "Guaranteed value ", $("span", { class: "big" }, value), " ", ...badges),
       this.actions(), this.outcomes(), this.marginals());
     this.side.replaceChildren(this.heatmap());
+  }
+
+  clock() {
+    const { steps } = this.head;
+    if (steps < 2) return "";
+    return $("div", { class: "controls" }, $("label", {}, `step ${this.step + 1} of ${steps} `,
+      $("input", { type: "range", min: 0, max: steps - 1, value: this.step, "data-role": "step",
+        onchange: (event) => this.go(this.now, Number(event.target.value)) })));
   }
 
   picker() {
@@ -281,14 +300,18 @@ class Explorer {
     return rows;
   }
 
-  chosen() { return this.rows().find((r) => this.data.taken[r]) ?? this.rows()[0]; }
+  // where the entry of a row stands in arrays that have one step after the other
+  entry(r) { return this.step * this.data.action.length + r; }
+
+  chosen() { return this.rows().find((r) => this.data.taken[this.entry(r)]) ?? this.rows()[0]; }
 
   actions() {
     const d = this.data, body = $("tbody");
     for (const r of this.rows()) {
-      body.append($("tr", { class: d.taken[r] ? "chosen" : "" },
-        $("td", {}, `${d.taken[r] ? "► " : ""}${this.head.actions[d.action[r]] || `choice ${r - d.row_ptr[this.now] + 1}`}`),
-        $("td", {}, bound(d.row_lower[r], -1)), $("td", {}, bound(d.row_upper[r], 1))));
+      const e = this.entry(r);
+      body.append($("tr", { class: d.taken[e] ? "chosen" : "" },
+        $("td", {}, `${d.taken[e] ? "► " : ""}${this.head.actions[d.action[r]] || `choice ${r - d.row_ptr[this.now] + 1}`}`),
+        $("td", {}, bound(d.row_lower[e], -1)), $("td", {}, bound(d.row_upper[e], 1))));
     }
     return $("div", { class: "scroll" }, $("table", { "data-role": "actions" },
       $("thead", {}, $("tr", {}, $("th", {}, "action (► the policy's)"), $("th", {}, "at least"), $("th", {}, "at most"))), body));
@@ -296,7 +319,7 @@ class Explorer {
 
   parts(r) {
     const d = this.data, parts = [];
-    let place = d.nature_ptr[r];
+    let place = this.step * d.nature_ptr[d.action.length] + d.nature_ptr[r];
     for (let k = d.marginal_ptr[r]; k < d.marginal_ptr[r + 1]; k += 1) {
       const j = d.marginal[k], first = d.outcome_ptr[j], size = d.outcome_ptr[j + 1] - first;
       parts.push({ j, first, size, nature: d.nature.subarray(place, place + size), nominal: d.nominal.subarray(first, first + size) });
@@ -347,21 +370,22 @@ class Explorer {
       left -= p;
       if (left <= 0) break;
     }
-    this.go(last);
+    this.go(last, this.after());
   }
 
   outcomes() {
     const worst = this.joint("nature"), nominal = this.joint("nominal"), body = $("tbody");
+    const next = this.layer(this.step + 1), over = this.after() >= this.head.steps;
     const order = [...worst].sort((a, b) => b[1] - a[1]).slice(0, 12);
     for (const [state, p] of order) {
       const name = state < 0 ? "(a state that is not on this page)" : this.name(state);
-      const button = state < 0 || state === this.now ? name
-        : $("button", { "data-action": "outcome", onclick: () => this.go(state) }, name);
+      const button = state < 0 || over || (state === this.now && this.after() === this.step) ? name
+        : $("button", { "data-action": "outcome", onclick: () => this.go(state, this.after()) }, name);
       body.append($("tr", {}, $("td", {}, button), $("td", {}, share(nominal.get(state))), $("td", {}, share(p)),
-        $("td", {}, state < 0 ? "" : bound(this.sure[state], this.head.agent === "max" ? -1 : 1))));
+        $("td", {}, state < 0 ? "" : bound(next[state], this.head.agent === "max" ? -1 : 1))));
     }
     return $("div", { class: "scroll" }, $("h3", {}, `What happens next${worst.size > 12 ? " (the twelve likeliest)" : ""}`),
-      $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", this.head.steps > 1 ? "value there, with all steps left" : "value there"].map((t) => $("th", {}, t)))), body));
+      $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", "value there"].map((t) => $("th", {}, t)))), body));
   }
 
   // of a model with one variable: values over it
