@@ -7,6 +7,8 @@ import pytest
 from rfmdp.answers.property import parse_property
 from rfmdp.cli.main import run
 from rfmdp.errors import PrismError
+from rfmdp.formats.files import load
+from rfmdp.solving import solve
 
 from .test_solve import ROBOT
 
@@ -75,3 +77,40 @@ def test_a_path_operator_within_a_chain_needs_parentheses():
     """`a & X b & c` has two readings, so neither is taken."""
     with pytest.raises(PrismError, match="write the path formula in parentheses"):
         parse_property("P=? [ F (x=1 & X x=2 & x=3) ]").spec()
+
+
+PATROL = """
+mdp
+module robot
+  place : [0..4];
+  [stairs] place=0 -> 0.9 : (place'=1) + 0.1 : (place'=4);
+  [left] place=1 -> 0.7 : (place'=2) + 0.3 : true;
+  [right] place=1 -> 0.6 : (place'=3) + 0.4 : true;
+  [back] place=2 | place=3 -> 0.9 : (place'=1) + 0.1 : true;
+  [wait] place=4 -> true;
+endmodule
+label "one" = place=2;
+label "two" = place=3;
+label "shaft" = place=4;
+"""
+
+
+@pytest.mark.parametrize("ending", ["drn", "tra", "umb"])
+@pytest.mark.parametrize("formula", ['(G F "one") & (G F "two")', 'F ("one" & X "one")'])
+def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, monkeypatch):
+    """The model that a policy with memory leaves, asked the same question, with sets of nature."""
+    pytest.importorskip("spot")
+    if ending == "umb":
+        pytest.importorskip("umbi")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patrol.prism").write_text(PATROL)
+    question = f"Pmaxmin=? [ {formula} ]"
+    words = ["solve", "patrol.prism", "--radius", "0.05", "--prop", question, "-o", "p.rfmdp"]
+    assert run(words) == 0
+    assert run(["policy", "p.rfmdp", "-o", f"induced.{ending}"]) == 0
+    induced = load(f"induced.{ending}")
+    assert induced.rows == induced.states
+    again, solution = solve(induced, question).at_initial(), load("p.rfmdp").at_initial()
+    assert again.lower <= solution.upper
+    assert solution.lower <= again.upper
+    assert again.width <= 1e-6
