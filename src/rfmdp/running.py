@@ -299,7 +299,8 @@ def gathered(client: Any, address: str, futures: Sequence[Any], patience: float)
     Raises
     ------
     SolverError
-        If the scheduler is gone, has no workers for too long, or lost a task several times.
+        If the scheduler is gone, has no workers or no answer for too long, or lost a task several
+        times.
     RfmdpError
         That of a task.
     """
@@ -307,7 +308,7 @@ def gathered(client: Any, address: str, futures: Sequence[Any], patience: float)
 
     from distributed import KilledWorker, wait as wait_for
 
-    seen = time.monotonic()
+    begun = seen = time.monotonic()
     while True:
         try:
             with client.as_current():
@@ -315,6 +316,11 @@ def gathered(client: Any, address: str, futures: Sequence[Any], patience: float)
             return list(client.gather(futures))
         except TimeoutError:
             seen = _last_seen(address, client, seen, patience)
+            if time.monotonic() - begun > patience:
+                raise SolverError(
+                    f"{address}: no answer within {patience:.2g} s; workers that are short of "
+                    "memory pause, give them more, or more time."
+                ) from None
         except KilledWorker:
             raise SolverError(
                 "A worker was lost several times, perhaps for lack of memory; give workers more."

@@ -140,14 +140,14 @@ def test_a_model_larger_than_the_memory_of_a_worker(tmp_path):
     All modules move at once and alike, so the value is that of one module times their number; for
     one module, by hand: up with 0.7 - 0.05 whatever was before, from the second step on.
     """
-    count, steps = 13, 4
-    model = build_blocked(check_model(parse_model(network(count))), blocks=12).with_radius(0.05)
-    limit = 400_000_000
-    assert 4 * model.transitions > limit
+    count, steps, limit = 13, 4, 400_000_000
+    checked = check_model(parse_model(network(count)))
     with cluster(tmp_path, 3, "--memory-limit", str(limit)) as (address, _, workers):
+        model = build_blocked(checked, blocks=48, scheduler=address).with_radius(0.05)
+        assert 4 * model.transitions > limit
         limits = Limits(progress=killing(workers[0]), seconds=500.0)
         spec = Spec(Cumulative(steps, "up"), MAX, MIN)
-        solution = solve(replace(model, scheduler=address), spec, limits=limits)
+        solution = solve(model, spec, limits=limits)
     assert workers[0].poll() is not None
     assert solution.status is Status.CERTIFIED
     bounds = solution.at_initial()
