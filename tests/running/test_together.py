@@ -122,6 +122,7 @@ NETWORK = """mdp
 module m0 x0 : [0..1];
   [a] true -> 0.7:(x0'=1) + 0.3:(x0'=0);
   [b] true -> 0.2:(x0'=1) + 0.8:(x0'=0);
+  [c] true -> 0.3:(x0'=1) + 0.7:(x0'=0);
 endmodule
 """
 
@@ -140,7 +141,7 @@ def test_a_model_larger_than_the_memory_of_a_worker(tmp_path):
     All modules move at once and alike, so the value is that of one module times their number; for
     one module, by hand: up with 0.7 - 0.05 whatever was before, from the second step on.
     """
-    count, steps, limit = 13, 4, 400_000_000
+    count, steps, limit = 13, 4, 700_000_000
     checked = check_model(parse_model(network(count)))
     with cluster(tmp_path, 3, "--memory-limit", str(limit)) as (address, _, workers):
         model = build_blocked(checked, blocks=48, scheduler=address).with_radius(0.05)
