@@ -181,7 +181,7 @@ def solution_in(path: str) -> Solution:
             )
         return result.solution
     if isinstance(result, Solution):
-        return result
+        return result.explicit()
     raise FileError(f"{path}: must hold a result of `rfmdp solve -o` or `learn -o`.")
 
 

@@ -318,8 +318,8 @@ def written(model: AnyModel) -> FactoredMDP:
     if isinstance(model, LatticeMDP):
         raise UnsupportedError(
             f"This needs a model whose transitions are written out; this one is solved by its "
-            f"factors and would have {model.transitions:,}. Use fewer modules, or "
-            "`load_prism`, which writes them out."
+            f"factors and would have {model.transitions:,}. Use `solution.explicit()` or "
+            "`load_prism`, which write them out."
         )
     return model
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from html import escape
@@ -16,7 +16,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.lattice import AnyModel, written as written_out
+from rfmdp.model.lattice import AnyModel, LatticeMDP, written as written_out
 from rfmdp.model.restriction import Restriction
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -196,6 +196,20 @@ class Solution:
     def explicit_model(self) -> FactoredMDP:
         """The model, whose transitions must be written out."""
         return written_out(self.model)
+
+    def explicit(self) -> Solution:
+        """Return the same solution of a model whose transitions are written out.
+
+        One that is kept by its factors is written out, if it fits into memory; states keep their
+        numbers. What explains, simulates and reports needs that.
+        """
+        if not isinstance(self.model, LatticeMDP):
+            return self
+        from rfmdp.model.lattice_rows import write_out
+
+        whole = write_out(self.model)
+        policy = Policy(whole.rows_of(self.policy.rows))
+        return replace(self, model=whole.model, policy=policy)
 
     @property
     def guarantee(self) -> FloatArray:

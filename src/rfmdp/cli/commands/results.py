@@ -196,10 +196,12 @@ def report(
 def _read(path: str) -> object:
     """Return a saved result, or the records of a `.json` file."""
     from rfmdp.formats.files import load
+    from rfmdp.outer.solution import Solution
 
     if not path.endswith(".json"):
         require_result(path)
-        return load(path)
+        result = load(path)
+        return result.explicit() if isinstance(result, Solution) else result
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines if line.strip()]

@@ -16,8 +16,8 @@ from rfmdp.inner.exact import Exact
 from rfmdp.kernels.contraction import MIXED, ROWS, TOLERANCE, UNDER, WORST, step_back
 from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
 from rfmdp.model.lattice_order import Clock
+from rfmdp.model.lattice_rows import written_out
 from rfmdp.objective import MIN, Direction
-from rfmdp.outer.lattice.rows import written_out
 from rfmdp.outer.lattice.trie import Trie, TrieMaker, parted, restricted
 from rfmdp.rounding import TERM, TINY, UNIT
 from rfmdp.threads import side_by_side, threads
