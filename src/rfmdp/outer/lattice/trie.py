@@ -16,7 +16,7 @@ from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
-SMALL = 32  # states of the last factors, below which operations are listed instead of walked
+SMALL = 64  # states of the last factors, below which operations are listed instead of walked
 LEAF = -1  # in place of a move
 
 
