@@ -1,16 +1,22 @@
-"""How time and memory grow with a network: by its factors, and with its transitions written out.
+"""How time grows with a model: by its factors, and with its transitions written out.
 
-    python benchmarks/growth.py [--least 8] [--most 20] [--written 13] [--steps 15] [--json FILE]
+    python benchmarks/growth.py [--families ring shop clock drones] [--seconds 20] [--json FILE]
 
-A ring of n machines (radius 0.025, all n + 1 actions): running machines over some steps, certified.
-Processor seconds of building and solving, the best of three where it takes less than a second. The
-fitted exponents are slopes of log2(seconds) over n, of the larger half: 1 is "twice per machine".
-Transitions grow by a factor of 3.2 per machine, which is 2^1.68.
+ring    n machines that fail, sooner beside a failed one; one is repaired per step (15 steps)
+shop    n machines of the log in docs/data.md, which wear out and are serviced (15 steps)
+clock   the published SysAdmin with n machines, until its clock is over
+drones  the published two drones in a box of n cells a side; written out only
+
+Radius 0.025, certified. A family grows until a solve takes longer than --seconds. Processor seconds
+of building and solving, the best of three where it takes less than a second; both ways take turns
+in one process, and their bounds must overlap. Fitted exponents are slopes of log2(seconds) over n,
+of the larger half: 1 is "twice per machine". For drones, by the side of the box: log over log.
 """
 
 import argparse
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -36,53 +42,104 @@ def ring(machines: int) -> str:
     return "\n".join([*lines, "endrewards"])
 
 
-def timed(build, text: str, steps: int) -> tuple[float, object]:
+def shop(machines: int) -> str:
+    """Return machines that wear out while they run, independently; one is serviced per step."""
+    actions = ["run", *(f"service{k}" for k in range(machines))]
+    lines = ["mdp"]
+    for i in range(machines):
+        lines += [f"module machine{i}", f"  m{i} : [0..2];"]
+        lines.append(f"  [run] m{i}=0 -> 0.2 : (m{i}'=1) + 0.8 : true;")
+        lines.append(f"  [run] m{i}=1 -> 0.4 : (m{i}'=2) + 0.6 : true;")
+        lines.append(f"  [run] m{i}=2 -> true;")
+        lines.append(f"  [service{i}] m{i}>0 -> 0.9 : (m{i}'=0) + 0.1 : true;")
+        lines += [f"  [{a}] true -> true;" for a in actions[1:] if a != f"service{i}"]
+        lines.append("endmodule")
+    lines += ['rewards "running"', *(f"  [run] m{i}<2 : 1;" for i in range(machines))]
+    return "\n".join([*lines, "endrewards"])
+
+
+STEPS = 'R{"running"}maxmin=? [ C<=15 ]'
+DOMAINS = Path(rf.__file__).with_name("domains")
+
+
+def text_of(family: str, n: int) -> tuple[str, dict, str]:
+    """Return text, constants and property of a model."""
+    if family in ("ring", "shop"):
+        return {"ring": ring, "shop": shop}[family](n), {}, STEPS
+    if family == "clock":
+        constants = {"N": n, "T": 15, "p0": 0.1, "p1": 0.6, "as_published": True}
+        text = (DOMAINS / "sysadmin.prism").read_text()
+        return text, constants, 'R{"running"}maxmin=? [ F "end" ]'
+    constants = {"n": n, "maxY": n, "p": 0.3, "slipLow": 3, "slipHigh": n - 2, "targetX": n - 1}
+    constants |= {"targetZ": n - 1, "as_published": True}
+    text = (DOMAINS / "drone.prism").read_text()
+    return text, constants, 'Pmaxmin=? [ !"crash" U "target" ]'
+
+
+SIZES = {"ring": range(6, 25), "shop": range(4, 15), "clock": range(4, 11), "drones": range(4, 9)}
+
+
+def timed(build, family: str, n: int) -> tuple[float, object]:
     """Return processor seconds to build and to solve, and the solution."""
+    text, constants, question = text_of(family, n)
     best = np.inf
     for _ in range(3):
         started = time.process_time()
-        solution = rf.solve(
-            build(text).with_radius(0.025), f'R{{"running"}}maxmin=? [ C<={steps} ]'
-        )
+        solution = rf.solve(build(text, constants).with_radius(0.025), question)
         best = min(best, time.process_time() - started)
         if best > 1.0:
             break
     return best, solution
 
 
-def exponent(points: list[tuple[int, float]]) -> float:
+def exponent(family: str, points: list[tuple[int, float]]) -> float:
     """Return the slope of log2(seconds) over the larger half of the sizes."""
     sizes, seconds = np.array(points[len(points) // 2 :]).T
-    return float(np.polyfit(sizes, np.log2(seconds), 1)[0])
+    return float(
+        np.polyfit(np.log2(sizes) if family == "drones" else sizes, np.log2(seconds), 1)[0]
+    )
+
+
+def grow(family: str, most: float) -> list[dict]:
+    """Return a record per size, and print them."""
+    ways = {"factors": rf.parse_lattice, "written": rf.parse_prism}
+    if family == "drones":
+        del ways["factors"]
+    records = []
+    for build in ways.values():  # compile
+        timed(build, family, SIZES[family][0])
+    for n in SIZES[family]:
+        record, bounds = {"family": family, "n": n}, []
+        for way in list(ways):
+            record[way], solution = timed(ways[way], family, n)
+            record["transitions"] = max(solution.model.transitions, record.get("transitions", 0))
+            bounds.append(solution.at_initial())
+            if record[way] * (4 if way == "written" else 2.5) > most:
+                del ways[way]
+        assert max(b.lower for b in bounds) <= min(b.upper for b in bounds), (n, bounds)
+        records.append(record)
+        shown = [
+            f"{record[w]:9.3f}" if w in record else "        -" for w in ("factors", "written")
+        ]
+        print(f"{family:7} {n:3} {record['transitions']:20,} {' '.join(shown)}", flush=True)
+        if not ways:
+            break
+    for way in ("factors", "written"):
+        points = [(r["n"], r[way]) for r in records if way in r]
+        if len(points) > 3:
+            power = f"{exponent(family, points):.2f}"
+            law = f"n^{power}" if family == "drones" else f"2^({power} n)"
+            print(f"{family:7} {way}: seconds grow as {law}", flush=True)
+    return records
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, default in (("least", 8), ("most", 20), ("written", 13), ("steps", 15)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--families", nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    for build in (rf.parse_lattice, rf.parse_prism):  # compile
-        timed(build, ring(6), 2)
-    records = []
-    for n in range(arguments.least, arguments.most + 1):
-        seconds, ours = timed(rf.parse_lattice, ring(n), arguments.steps)
-        record = {"machines": n, "transitions": ours.model.transitions, "factors": seconds}
-        low, high = ours.at_initial().lower, ours.at_initial().upper
-        if n <= arguments.written:
-            record["written"], theirs = timed(rf.parse_prism, ring(n), arguments.steps)
-            bounds = theirs.at_initial()
-            assert bounds.lower <= high, (n, bounds, low, high)
-            assert low <= bounds.upper, (n, bounds, low, high)
-        records.append(record)
-        written = f"{record['written']:9.3f}" if "written" in record else "        -"
-        print(
-            f"{n:3} {record['transitions']:18,} {seconds:9.3f} {written}  [{low:.9f}, {high:.9f}]"
-        )
-    for name in ("factors", "written"):
-        points = [(r["machines"], r[name]) for r in records if name in r]
-        if len(points) > 3:
-            print(f"{name}: seconds grow as 2^({exponent(points):.2f} n)")
+    records = [r for family in arguments.families for r in grow(family, arguments.seconds)]
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(records, file, indent=1)
