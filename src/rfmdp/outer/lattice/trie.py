@@ -160,6 +160,8 @@ class TrieMaker:
             {c for depth in self.depths[self.bottom :] for c in depth.known if c in before}
         )  # decided variables that programs read
         self.slots = self.room = 0
+        self._entries: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self._branches: dict[int, list[tuple[dict[int, int], int]]] = {}
 
     def _depth(
         self, factor: Factor, size: int, decided: set[int], number: Callable[[int], int]
@@ -251,6 +253,22 @@ class TrieMaker:
             keep[places] = fits.any(axis=1)
         return keep
 
+    def entries(self, d: int, code: int) -> list[tuple[int, int, int]]:
+        """Return (move, branch, bits of actions) of a depth and a code."""
+        if (d, code) not in self._entries:
+            self._entries[d, code] = _grouped(self.depths[d].moves[code])
+        return self._entries[d, code]
+
+    def branch(self, d: int, branch: int) -> tuple[dict[int, int], int]:
+        """Return the fresh values of a branch of a depth, and what they add to a state."""
+        if d not in self._branches:
+            fresh = self.depths[d].fresh
+            digits = self._digits(fresh)
+            offsets = (digits @ self.model.strides[fresh]).tolist()
+            values = [dict(zip(fresh, row, strict=True)) for row in digits.tolist()]
+            self._branches[d] = list(zip(values, offsets, strict=True))
+        return self._branches[d][branch]
+
     def program(self) -> Program:
         """Return the operations of every code; values that make no difference share them."""
         digits = self._digits(self.below)
@@ -300,7 +318,7 @@ class _Writer:
         self, d: int, values: dict[int, int], at: int, state: int, able: int, parent: int
     ) -> None:
         """Write what is left from depth d on, given decided variables and the array at `at`."""
-        maker, model = self.maker, self.maker.model
+        maker = self.maker
         if d == len(maker.depths):
             self.ops.append([able, len(self.ops) + 1, LEAF, at, state, 0, parent, 0])
             return
@@ -308,10 +326,9 @@ class _Writer:
         code = sum(values[c] * w for c, w in depth.weights.items())
         count = int(maker.later[d + 1])
         to = int(maker.later[maker.bottom : d + 1].sum())  # after the arrays of earlier depths
-        digits = maker._digits(depth.fresh)
         made = None
         opened: list[list[int]] = []
-        for move, branch, bits in _grouped(depth.moves[code]):
+        for move, branch, bits in maker.entries(d, code):
             if not able & bits:
                 continue
             source, slot = at - (1 + move) * count, parent
@@ -329,9 +346,7 @@ class _Writer:
             elif opened:
                 opened[0][1] = len(self.ops)
                 opened = []
-            row = digits[branch]
-            fresh = dict(zip(depth.fresh, row.tolist(), strict=True))
-            offset = int(row @ model.strides[depth.fresh])
+            fresh, offset = maker.branch(d, branch)
             self.write(d + 1, values | fresh, source, state + offset, able & bits, slot)
         for op in opened:
             op[1] = len(self.ops)
