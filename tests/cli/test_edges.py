@@ -229,18 +229,29 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch, capsys):
     assert max(map(len, lines)) == 39
 
 
-def test_the_first_minute_says_what_it_does(monkeypatch):
+def test_the_first_minute_says_what_it_does(monkeypatch, tmp_path):
     """While numba compiles, the progress says so."""
-    import numba
-
     from rfmdp.cli.output import ShownProgress, showing_progress
+    from rfmdp.kernels.cache import cache_folder
+    from rfmdp.kernels.decorator import kernel
 
     seen = []
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    cache_folder.cache_clear()
     monkeypatch.setattr(ShownProgress, "compiling", lambda self: seen.append("compiling"))
     with showing_progress("solving"):
-        assert numba.njit(lambda x: x + 1)(1) == 2
-    numba.njit(lambda x: x + 2)(1)
+        assert kernel(_one_more)(1) == 2
+    assert kernel(_two_more)(1) == 3
+    cache_folder.cache_clear()
     assert seen == ["compiling"]
+
+
+def _one_more(x):
+    return x + 1
+
+
+def _two_more(x):
+    return x + 2
 
 
 def test_the_line_of_building_names_what_grows(monkeypatch, capsys):

@@ -99,7 +99,7 @@ def test_words_of_parts(option):
 def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
     """What is unknown must work against the agent, or the statement would be false."""
     assert run(["learn", "m.prism", "--prop", prop, "--const", "N=3"]) == 1
-    assert "nothing would be guaranteed; ask with Pmaxmin" in capsys.readouterr().err
+    assert "nothing would be guaranteed; write Pmaxmin" in capsys.readouterr().err
 
 
 def test_parts_and_assumptions_are_words(folder, capsys):

@@ -96,5 +96,5 @@ def test_rewards_at_a_step_are_those_of_the_last_state():
 def test_a_behaviour_that_strays_has_no_unrolled_model():
     """Time windows need rules that are kept to."""
     behaviour = Behaviour(LOOP.row_ptr[:-1], other=0.5)
-    with pytest.raises(UnsupportedError, match="strays"):
+    with pytest.raises(UnsupportedError, match="other actions by chance"):
         simulate(LOOP, behaviour, Wanted(Until(EVERYWHERE, "goal", latest=3, earliest=1)))

@@ -297,7 +297,7 @@ def test_evaluate_refuses_rules_that_do_not_fit():
     """Two rules for three steps, or rows of other states."""
     model = walk()
     rows = model.row_ptr[:-1]
-    with pytest.raises(ModelError, match="2 rules"):
+    with pytest.raises(ModelError, match="needs 3, the policy has 2"):
         evaluate(model, Policy(np.stack([rows, rows])), Spec(Cumulative(3, "cost"), MAX, MIN))
     with pytest.raises(ModelError, match="own rows"):
         evaluate(model, Policy(np.zeros((1, model.states), dtype=np.int64)), REACH)

@@ -61,6 +61,7 @@ FEW, MANY = 1 << 18, 1 << 26  # transitions: that are written out anyway, that m
 WRITTEN = 32.0  # bytes of a transition while a model is built and solved
 AT_ONCE = 16  # states that are explored before transitions are counted
 CONTRACTING, SWEEPING, EXPLORING = 4.0, 4.0, 40.0  # ns per number contracted, and per transition
+AT_LEVELS = 200.0  # ns per number, level by level: tries are small, and many rows are written out
 
 
 _Meaning: TypeAlias = tuple[int | str, ...]
@@ -278,7 +279,8 @@ def build_for(
             most = max(available_memory() / WRITTEN, FEW)
         else:  # a clock takes one step back per level, which is one step of all states
             steps = max(work.steps, 1 if work.ends else 0)
-            contracting = contractions(lattice) * CONTRACTING * steps
+            each = AT_LEVELS if work.ends else CONTRACTING
+            contracting = contractions(lattice) * each * steps
             most = min(max(contracting / (EXPLORING + SWEEPING * steps), FEW), MANY)
         at_first = _transitions_of(lattice, lattice.initial)
         if at_first * AT_ONCE > most:

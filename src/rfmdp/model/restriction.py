@@ -29,9 +29,9 @@ class Restriction:
         >>> from rfmdp.sets.families import Interval
         >>> any_ = Interval([0.0, 0.0], [1.0, 1.0])
         >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [any_])
-        >>> leave = Restriction(np.array([0]), np.array([0.0, 0.5]), np.array([0.0, 1.0]))
-        >>> leave.on(model).marginals[1].lower.tolist()
-        [0.0, 1.0]
+        >>> often = Restriction(np.array([0]), np.array([0.0, 0.5]), np.array([0.5, 1.0]))
+        >>> often.on(model).marginals[1].lower.tolist()
+        [0.0, 0.5]
         """
         sizes = model.marginals.sizes[model.row_marginals[self.places]]
         ptr = starts(sizes)
