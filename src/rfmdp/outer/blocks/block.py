@@ -81,6 +81,7 @@ class Outcome:
     spreads: tuple[tuple[float, float], ...] = ()  # of every backward step, see `horizon`
     moves: tuple[float, float] = (np.inf, np.inf)  # of a check: most that T falls and rises
     rows: int = 0  # of the block
+    unit: float = 0.0  # in the last place of its largest reward that was rounded
 
 
 def require_form(problem: Problem) -> None:
@@ -184,7 +185,11 @@ class BlockOperator:
         first_rows = problem.model.row_ptr[:-1].astype(np.int32)
         columns = 1 if problem.form in (Form.STEPS, Form.DISCOUNTED) else 2
         value = problem.start if problem.form is Form.STEPS else self.given
-        return Outcome(np.tile(value, (columns, 1)), first_rows, rows=problem.model.rows)
+        unit = 0.0
+        if problem.lost is not None:
+            unit = float(np.spacing(np.abs(problem.reward[problem.lost != 0.0])).max())
+        columns_of = np.tile(value, (columns, 1))
+        return Outcome(columns_of, first_rows, rows=problem.model.rows, unit=unit)
 
     def _step(self, before: Outcome, value: FloatArray, number: int) -> Outcome:
         """Take a step back; the operations are those of `horizon.Backward`."""

@@ -52,6 +52,7 @@ class _Found:
     value: FloatArray  # (S,)
     rules: IntArray  # (steps, S) or (1, S)
     stopped: Status | None = None
+    unit: float = 0.0  # in the last place of the largest reward that was rounded, see `_paid_for`
 
 
 def solve_blocked(
@@ -66,6 +67,7 @@ def solve_blocked(
         with stats.phase("solve"):
             run = _Run(problem, blocks, Clock(limits), stats, interest)
             found = run.solve()
+            found.unit = max((outcome.unit for outcome in run.outcomes), default=0.0)
     finally:
         blocks.close()
     return _solution(model, spec, inner, limits, problem, found, stats, interest)
@@ -76,7 +78,7 @@ def _solution(
     found: _Found, stats: Stats, interest: BoolArray,
 ) -> Solution:  # fmt: skip
     """Return what was found, turned back if the problem was the opposite one."""
-    lower, upper, value, witness = found.lower, found.upper, found.value, None
+    (lower, upper), value, witness = _paid_for(problem, found), found.value, None
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     value = np.clip(value, lower, upper)
@@ -90,6 +92,26 @@ def _solution(
         model, spec, inner.name, status, lower, upper, value, Policy(found.rules), precision,
         stats, witness, limits.measure.name, interest,
     )  # fmt: skip
+
+
+def _paid_for(problem: Problem, found: _Found) -> tuple[FloatArray, FloatArray]:
+    """Return bounds that hold for the exact rewards, if sums of two were rounded.
+
+    Twice what half a unit in the last place of every reward can change, as `solving` pays.
+    """
+    lower, upper = found.lower, found.upper
+    if found.unit == 0.0:
+        return lower, upper
+    if problem.form in (Form.TOTAL, Form.TO_TARGET):
+        below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)
+    else:
+        endless = problem.form is Form.DISCOUNTED
+        steps = 1.0 / (1.0 - problem.discount) if endless else len(problem.steps)
+        below = above = np.full(len(lower), 2.0 * found.unit * steps)
+    return (
+        np.where(below > 0.0, np.nextafter(lower - below, -np.inf), lower),
+        np.where(above > 0.0, np.nextafter(upper + above, np.inf), upper),
+    )
 
 
 class _Run:
@@ -239,7 +261,7 @@ class _Run:
             self._rounds([*[Sweeps(SWEEPS, push)] * ROUNDS, Check()], "upper bounds", push)
             rounds += ROUNDS
             rise = max(outcome.moves[1] for outcome in self.outcomes)
-            if rise > 0.0 or (strict and rise == 0.0):
+            if not (rise < 0.0 if strict else rise <= 0.0):  # nor if it is no number
                 continue
             lower, upper = self.values
             found.upper, found.rules = upper, self.choice
