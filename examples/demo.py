@@ -11,9 +11,6 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 import rfmdp as rf
 from rfmdp.learning.methods import find_method
 from rfmdp.report.page import write_report
@@ -25,6 +22,15 @@ INNERS = (
     *(rf.Exact(), rf.VertexEnumeration(), rf.McCormick()),
     *(rf.Sequential(), rf.IntervalArithmetic(), rf.Alternating()),
 )
+
+ADVICE = """\
+- The table above. The exact method guarantees more than the relaxations (sequential, interval,
+  McCormick, radius sum), in less time than enumerating vertices. The value of "alternating" is no
+  guarantee: it bounds from the other side.
+- Curves. Guarantees (dashed) grow with samples. The anytime method shares what both aircraft have
+  in common, so it needs far fewer samples.
+- Policy explorer. Choose a state, see why its action is chosen and what nature does against it,
+  and step on."""
 
 
 def balls(nominal, radius):
@@ -40,64 +46,50 @@ def compared(nominal, spec, radius):
     return [{"radius": radius} | asdict(record) for record in (*boxes, *sums)]
 
 
-def solve_part(console, nominal, spec, radii):
+def solve_part(nominal, spec, radii):
     """Print what every method guarantees at every radius, and return the records."""
-    table = Table("radius", "method", "value", "gap to exact", "time")
     records = []
+    print(f"\n{'radius':<8}{'method':<24}{'value':>10}{'gap to exact':>14}{'time':>10}")
     for radius in radii:
-        with console.status(f"solving at radius {radius:g}"):
-            found = compared(nominal, spec, radius)
-        for record in found:
-            table.add_row(
-                f"{radius:g}", record["method"], f"{record['value']:.6f}",
-                f"{record['gap_percent']:.2f} %", f"{record['seconds']:.2f} s",
-            )  # fmt: skip
+        for record in (found := compared(nominal, spec, radius)):
+            print(
+                f"{radius:<8g}{record['method']:<24}{record['value']:10.6f}"
+                f"{record['gap_percent']:12.2f} %{record['seconds']:8.2f} s",
+                flush=True,
+            )
         records += found
-    console.print(table)
+    print()
     return records
 
 
-def learn_part(console, hidden, spec, trajectories):
+def learn_part(hidden, spec, trajectories):
     """Print how guarantees grow with samples, and return the runs."""
     runs = []
     for name in METHODS:
-        with console.status(f"learning with {name}") as status:
-
-            def told(progress, name=name, status=status):
-                if progress.point is not None:
-                    status.update(
-                        f"learning with {name}: {progress.trajectories:,} flights, at least "
-                        f"{progress.point.guarantee:.4f} is guaranteed"
-                    )
-
-            run = rf.learn(
-                hidden,
-                spec,
-                find_method(name),
-                stop=rf.StopWhen(trajectories=trajectories),
-                length=15,
-                seed=1,
-                progress=told,
-            )
+        stop = rf.StopWhen(trajectories=trajectories)
+        run = rf.learn(hidden, spec, find_method(name), stop=stop, length=15, seed=1)
         last = run.history[-1]
-        console.print(
+        print(
             f"{name:<15} after {last.trajectories:,} flights: guarantee {last.guarantee:.4f}, true "
-            f"value of the policy {last.performance:.4f}, {last.seconds:.1f} s"
+            f"value of the policy {last.performance:.4f}, {last.seconds:.1f} s",
+            flush=True,
         )
         runs.append(run)
     return runs
 
 
-def compile_kernels(console, spec):
+def compile_kernels(spec):
     """Compile what the demo needs, so that no time in its tables contains it."""
     started = time.perf_counter()
     small = rf.domain("aircraft", instance="learning", maxX=8, maxY=5, height=2)
-    with console.status("compiling kernels: once after installation, later runs start at once"):
-        compared(small, spec, RADII[0])
-        for name in METHODS:
-            stop = rf.StopWhen(trajectories=100)
-            rf.learn(small, spec, find_method(name), stop=stop, length=15)
-    console.print(f"kernels are ready after {time.perf_counter() - started:.0f} s")
+    print(
+        "Compiling: once after installation, about a minute. Later runs start at once.", flush=True
+    )
+    compared(small, spec, RADII[0])
+    for name in METHODS:
+        stop = rf.StopWhen(trajectories=100)
+        rf.learn(small, spec, find_method(name), stop=stop, length=15)
+    print(f"Compiled in {time.perf_counter() - started:.0f} s.", flush=True)
 
 
 def main():
@@ -107,29 +99,19 @@ def main():
     parser.add_argument("--radii", type=float, nargs="+", default=RADII)
     parser.add_argument("--trajectories", type=int, default=30_000)
     options = parser.parse_args()
-    console = Console(highlight=False)
-    console.print(__doc__)
+    print(__doc__)
     nominal, spec = rf.domain("aircraft", instance="learning"), rf.domain_spec("aircraft")
-    compile_kernels(console, spec)
-    records = solve_part(console, nominal, spec, options.radii)
+    compile_kernels(spec)
+    records = solve_part(nominal, spec, options.radii)
     solution = rf.solve(nominal.with_radius(options.radii[-1]), spec)
-    runs = learn_part(console, nominal, spec, options.trajectories)
+    runs = learn_part(nominal, spec, options.trajectories)
     options.output.mkdir(parents=True, exist_ok=True)
     page = options.output / "index.html"
     write_report(
         [solution, *runs, records], page, title="Two aircraft, uncertain probabilities",
         command="make demo",
     )  # fmt: skip
-    console.print(f"\nOpen {page} in a browser. What to look at:", soft_wrap=True)
-    console.print(
-        "  - the table above: the exact method guarantees more than the relaxations (sequential, "
-        "interval, radius sums), in less time than the other exact ones; alternating is no "
-        "guarantee, it shows what nature can do at least;\n"
-        "  - Curves: guarantees (dashed) grow with samples; the anytime method shares what both "
-        "aircraft have in common and needs far fewer;\n"
-        "  - Policy explorer: pick a state, see why the action is chosen and what nature does "
-        "against it, and step on."
-    )
+    print(f"\nOpen {page} in a browser. What to look at:\n\n{ADVICE}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How kernels are compiled, by what numba documents, and where the results are kept.
+"""How kernels are compiled, and where the results are kept.
 
 `kernel` is called from Python; its machine code is kept on disk. The others are steps of kernels,
 which are plain functions for Python:
@@ -34,8 +34,10 @@ CALLS = 400  # of kernels, after which machine code would have been quicker
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
-# _nrt: no reference counts (numba's runtime), see above. nogil: threads may run side by side.
-# error_model: no hidden branch for division by zero.
+# nogil: threads may run side by side. error_model: no hidden branch for division by zero.
+# _nrt: no reference counts (numba's runtime), see above. It is the one option that numba has but
+# does not document (its issue 1204), and nothing documented does the same: with the counts, Frozen
+# Lake at radius 0.025 takes 1.06 s instead of 0.60 s to solve.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "nogil": True,
