@@ -18,7 +18,6 @@ COMMANDS = {
     "plots": ("matplotlib", ["learn", "m.prism", *N3, *TOP, "--plot", "curve.png"]),
     "data": ("pyarrow", ["learn", "m.prism", *N3, *TOP, "--data", "log.csv"]),
     "gym": ("gymnasium", ["learn", "m.prism", *N3, *TOP, "--env", "Taxi-v3"]),
-    "umb": ("umbi", ["convert", "m.prism", "m.umb", *N3]),
     "cluster": ("distributed", ["solve", "m.prism", *N3, *TOP, "--scheduler", "tcp://localhost:1"]),
 }  # fmt: skip
 

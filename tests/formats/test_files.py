@@ -14,7 +14,7 @@ from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats import archive, files
 from rfmdp.formats.archive import FORMAT_VERSION
 from rfmdp.formats.files import READERS, load, load_record, save
-from rfmdp.formats.records import NAMES
+from rfmdp.formats.model_records import NAMES
 from rfmdp.language.ast import Expr
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
@@ -68,7 +68,7 @@ def assert_equal(found, expected):
             assert a is b
             continue
         assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    assert all(getattr(found, name) == getattr(expected, name) for name in NAMES)
+    assert all(getattr(found, name) == getattr(expected, name) for name in ("factors", *NAMES))
     assert found.variables == expected.variables
     assert list(found.labels) == list(expected.labels)
     assert all(np.array_equal(found.labels[k], v) for k, v in expected.labels.items())
@@ -267,7 +267,7 @@ def test_records_without_objects(tmp_path, small):
 def test_incomplete_records(tmp_path, notes, monkeypatch):
     """A whole file that lacks what its kind needs is an error that names it."""
     save(Note("", np.zeros(1)), tmp_path / "n")
-    monkeypatch.setitem(READERS, "note", "rfmdp.formats.records:model_from_record")
+    monkeypatch.setitem(READERS, "note", "rfmdp.formats.model_records:model_from_record")
     with pytest.raises(FileError, match="n: holds a note without 'row_ptr'"):
         load(tmp_path / "n")
 

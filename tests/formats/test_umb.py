@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import io
 import json
@@ -69,7 +68,7 @@ def test_storm_reads_what_we_write(kind, tmp_path):
     assert_same(from_stormpy(found), flatten(model), variables=False)
 
 
-def index_of_fractions(kind, bits):
+def index_of_pairs(kind, bits):
     """Return the index of two states with two branches each, a label and a reward."""
     system = {
         "time": "discrete", "#players": 1, "#states": 2, "#initial-states": 1, "#choices": 2,
@@ -88,33 +87,44 @@ def index_of_fractions(kind, bits):
     )
 
 
+def written_by_umbi(path, kind, bits, branches):
+    """Let umbi write two states with the same two branches each."""
+    umb = umbi.umb.ExplicitUmb(
+        index_of_pairs(kind, bits),
+        state_is_initial=[True, False],
+        state_to_choices=[0, 1, 2],
+        choice_to_branches=[0, 2, 4],
+        branch_to_target=[0, 1, 0, 1],
+        branch_to_probability=2 * branches,
+        annotations={
+            "aps": {"goal": {"states": [False, True]}},
+            "rewards": {"cost": {"choices": [2, 3]}},
+        },
+    )
+    umbi.umb.write(umb, path)
+
+
 def test_we_read_what_umbi_writes(tmp_path):
-    """Fractions become floats: numbers to nearest, intervals outwards."""
-    third, interval = Fraction(1, 3), umbi.datatypes.Interval
-    for low, high in ((third, third), (third, Fraction(2, 3))):
-        known = low == high
-        branches = [low, 1 - low] if known else 2 * [interval(low, high)]
-        umb = umbi.umb.ExplicitUmb(
-            index_of_fractions(*(("rational", 128) if known else ("rational-interval", 256))),
-            state_is_initial=[True, False],
-            state_to_choices=[0, 1, 2],
-            choice_to_branches=[0, 2, 4],
-            branch_to_target=[0, 1, 0, 1],
-            branch_to_probability=2 * branches,
-            annotations={
-                "aps": {"goal": {"states": [False, True]}},
-                "rewards": {"cost": {"choices": [2, 3]}},
-            },
-        )
-        umbi.umb.write(umb, tmp_path / "m.umb")
-        model = read_umb(tmp_path / "m.umb")
-        sets = model.marginals
-        assert len(sets) == 1
-        assert Fraction(float(sets.lower[0])) <= low
-        assert sets.upper[0] == 1 / 3 if known else Fraction(float(sets.upper[0])) >= high
-        assert sets.lower[0] == pytest.approx(1 / 3, rel=1e-15)
+    """Numbers and intervals, labels and rewards that are integers."""
+    interval = umbi.datatypes.Interval
+    ends = [(0.25, 0.5), (0.5, 0.75)]
+    written_by_umbi(tmp_path / "p.umb", "double", 64, [0.25, 0.75])
+    written_by_umbi(tmp_path / "i.umb", "double-interval", 128, [interval(*pair) for pair in ends])
+    for name, lower, upper in (("p", [0.25, 0.75], [0.25, 0.75]), ("i", [0.25, 0.5], [0.5, 0.75])):
+        model = read_umb(tmp_path / f"{name}.umb")
+        assert len(model.marginals) == 1
+        assert model.marginals.lower.tolist() == lower
+        assert model.marginals.upper.tolist() == upper
         assert model.labels["goal"].tolist() == [False, True]
         assert model.rewards["cost"].row.tolist() == [2.0, 3.0]
+
+
+def test_fractions_are_refused(tmp_path):
+    """One line says what to export instead."""
+    third = Fraction(1, 3)
+    written_by_umbi(tmp_path / "m.umb", "rational", 128, [third, 1 - third])
+    with pytest.raises(UnsupportedError, match="found rational; export doubles"):
+        read_umb(tmp_path / "m.umb")
 
 
 def test_umbi_reads_what_we_write(tmp_path):
@@ -286,17 +296,3 @@ def test_any_altered_byte_ends_in_a_model_or_one_line(file):
         file.write_bytes(data[: rng.integers(len(data))])
         with pytest.raises(RfmdpError):
             read_umb(file)
-
-
-def test_without_umbi(file, monkeypatch):
-    """The error says which extra to install."""
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "umbi":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UnsupportedError, match=r"rfmdp\[umb\]"):
-        read_umb(file)

@@ -100,8 +100,6 @@ label "shaft" = place=4;
 def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, monkeypatch):
     """The model that a policy with memory leaves, asked the same question, with sets of nature."""
     pytest.importorskip("spot")
-    if ending == "umb":
-        pytest.importorskip("umbi")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "patrol.prism").write_text(PATROL)
     question = f"Pmaxmin=? [ {formula} ]"

@@ -34,8 +34,8 @@ COMMANDS = (
     *("explain", "evaluate", "report"),
 )
 FILES = {
-    **dict.fromkeys(("check", "domains"), "models"),
-    **dict.fromkeys(("policy", "explain", "evaluate", "report"), "results"),
+    **dict.fromkeys(("check", "convert", "domains"), "models"),
+    **dict.fromkeys(("verify", "policy", "explain", "evaluate", "report"), "results"),
 }
 BROKEN_PIPE = 141
 COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on

@@ -42,7 +42,7 @@ PRISM: dict[str, str] = dict.fromkeys(
     "rfmdp.language.load:load_prism",
 )
 READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
-    "model": "rfmdp.formats.records:model_from_record",
+    "model": "rfmdp.formats.model_records:model_from_record",
     "solution": "rfmdp.formats.records:solution_from_record",
     "policy": "rfmdp.formats.records:policy_from_record",
     "learning run": "rfmdp.learning.run:run_from_record",

@@ -1,4 +1,4 @@
-"""Models, policies and solutions as records of plain values and arrays, and back.
+"""Policies and solutions as records of plain values and arrays, and back.
 
 A solution is stored with its model, so that it can be verified from the one file. What comes back
 is checked in full: a record may have been altered since.
@@ -14,19 +14,17 @@ import numpy as np
 
 from rfmdp import objective as objectives
 from rfmdp.errors import FileError
-from rfmdp.formats.fields import (
+from rfmdp.formats.model_records import (
     field,
-    formula_of,
-    marginals_of,
-    plain_formula,
+    lattice_from_record,
+    lattice_to_record,
+    model_from_record,
+    model_to_record,
     texts_of,
-    variable_of,
 )
-from rfmdp.formats.lattice_records import lattice_from_record, lattice_to_record
-from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.model.restriction import Restriction
-from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.objective import (
     SETS,
     Direction,
@@ -37,70 +35,17 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.record import Provenance, Record, to_record
-from rfmdp.sets.marginals import Marginals
+from rfmdp.record import Record, to_record
 from rfmdp.state_sets import NamedStates, PathFormula
 from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.product import Product, Table, product_of_pairs
 from rfmdp.types import AnyArray, FloatArray
 
 AUTOMATON = ("letters", "delta", "priority", "decided")
-NAMES = ("actions", "factors", "marginal_names", "outcome_names")
 OBJECTIVES = (
     "Reach", "Until", "BudgetUntil", "Globally", "Next", "ReachReward", "Cumulative",
     "Instantaneous", "Discounted", "Total", "LongRunAverage", "LongRunShare",
 )  # fmt: skip
-
-
-@to_record.register
-def model_to_record(model: FactoredMDP) -> Record:
-    """Return (kind, header, arrays) of a model."""
-    header: dict[str, Any] = {
-        **{name: list(getattr(model, name)) for name in NAMES},
-        "labels": list(model.labels),
-        "rewards": list(model.rewards),
-        "variables": [asdict(v) for v in model.variables],
-        "formulas": {name: plain_formula(name, value) for name, value in model.formulas.items()},
-    }
-    if model.provenance is not None:
-        header["provenance"] = model.provenance.to_json()
-    arrays = {name: getattr(model, name) for name in ARRAYS}
-    for part in fields(Marginals):
-        stored = getattr(model.marginals, part.name)
-        if stored is not None:
-            arrays[f"marginals.{part.name}"] = stored
-    for i, where_true in enumerate(model.labels.values()):
-        arrays[f"label.{i}"] = where_true
-    for i, rewards in enumerate(model.rewards.values()):
-        arrays[f"state_reward.{i}"] = rewards.state
-        arrays[f"row_reward.{i}"] = rewards.row
-    return "model", header, arrays
-
-
-def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> FactoredMDP:
-    """Return the model of a record.
-
-    Raises
-    ------
-    FileError, ModelError
-        If the record is not that of a valid model.
-    """
-    stored: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-    stored |= {name: tuple(texts_of(header, name)) for name in NAMES}
-    model = FactoredMDP(
-        **stored,
-        marginals=marginals_of(arrays),
-        labels={name: arrays[f"label.{i}"] for i, name in enumerate(texts_of(header, "labels"))},
-        rewards={
-            name: Rewards(arrays[f"state_reward.{i}"], arrays[f"row_reward.{i}"])
-            for i, name in enumerate(texts_of(header, "rewards"))
-        },
-        variables=tuple(variable_of(v) for v in field(header, "variables", list)),
-        formulas={k: formula_of(k, v) for k, v in field(header, "formulas", dict).items()},
-        provenance=Provenance.from_json(header["provenance"]) if "provenance" in header else None,
-    )
-    require_valid(model)
-    return model
 
 
 @to_record.register

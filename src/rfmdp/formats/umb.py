@@ -1,22 +1,20 @@
-"""Read UMB, the binary format that PRISM, Storm and mcsta exchange models in (the extra `umb`).
+"""Read UMB, the binary format that PRISM, Storm and mcsta exchange models in.
 
-A `.umb` file is a tar archive: an index, which `umbi`, the field's own library, reads and checks,
-and arrays of bytes. These are decoded here, all entries of one at once: `umbi` makes a Python
-object of every number, which takes seconds per million.
+A `.umb` file is a tar archive: `index.json` says what is there, and every array is a file of
+bytes, which is decoded all at once. https://pmc-tools.github.io/umb/
 """
 
 from __future__ import annotations
 
-import logging
+import json
 import lzma
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,166 +23,145 @@ from rfmdp.errors import FileError, ResourceError, RfmdpError, UnsupportedError
 from rfmdp.formats.table import ModelTable, Variables, make_model
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import owner, owners, segment_lengths
+from rfmdp.ragged import owner, owners, segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 COPIES = 3  # of the bytes of an archive that are in memory at a time
 ENTITIES = ("states", "choices", "branches")
 PLAIN = {"double": "<f8", "int": "<i8", "uint": "<u8"}  # numbers of the default size, for NumPy
 WIDEST = 63  # bits of an integer variable
+INTEGERS = ("bool", "int", "uint")  # types of variables
+ACTIONS = "actions/choices/"
+VALUATIONS = "valuations/states/valuations.bin"
+MISREAD = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    ArithmeticError,
+    RecursionError,
+)  # fmt: skip  of an index that is none
 
 
-def read_umb(path: str | os.PathLike[str]) -> FactoredMDP:
+def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
     """Return the model in a UMB file; rows with equal distributions share a marginal.
 
     Parameters
     ----------
     path
         The file: plain, or compressed by gzip or xz.
+    name
+        What messages call it; by default its path.
 
     Raises
     ------
     FileError
         For whatever is not as it must be.
     UnsupportedError
-        If `umbi` is not installed; for models that are no DTMCs, MDPs or interval versions of
-        them; and for rewards of branches (their expectation would depend on nature).
+        For models that are no DTMCs, MDPs or interval versions of them, and for rewards of
+        branches (their expectation would depend on nature).
     """
-    library = umbi()
-    place = Path(path)
-    files = library.tar.TarCoder()
+    name = name or str(path)
+    files = dict(_members(Path(path), name))
     try:
-        files.update(_members(place))
-        index = library.umb.index.UmbIndex.from_json(files.read_json("index.json"))
-        index.validate()
-        _require_mdp(place, index.transition_system)
-        return _model(Archive(place, files, index))
+        return _model(Archive(name, files, json.loads(files["index.json"])))
     except (RfmdpError, ResourceError):
         raise
-    except Exception as error:  # umbi raises what its parts raise, assertions included
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise FileError(f"{path}: must be a UMB file, but {reason}.") from error
-
-
-def umbi() -> ModuleType:
-    """Return umbi, which stays silent, or say how to get it."""
-    try:
-        import umbi as found
-        import umbi.tar
-        import umbi.umb
-    except ImportError as error:
-        raise UnsupportedError(
-            "UMB files need umbi, which is not installed; install the extra: pip install "
-            "'rfmdp[umb]'."
-        ) from error
-    logging.getLogger("umbi").addHandler(logging.NullHandler())
-    module: ModuleType = found
-    return module
+    except MISREAD as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Archive:
     """The files of an archive, and how to decode them."""
 
-    path: Path
-    files: Any  # umbi's TarCoder: a mapping of names to bytes
-    index: Any
+    name: str
+    files: Mapping[str, bytes]
+    index: dict[str, Any]
 
     def count(self, entity: str) -> int:
         """Return the number of states, choices or branches."""
-        return int(getattr(self.index.transition_system, f"num_{entity}"))
+        size = self.index["transition-system"].get(f"#{entity}", 0)
+        if type(size) is not int or not 0 <= size < 1 << WIDEST:
+            raise ValueError(f"#{entity} is {size!r}")
+        return size
 
-    def fail(self, line: int, message: str) -> NoReturn:
+    def fail(self, choice: int, message: str) -> NoReturn:
         """Raise a FileError that names a choice, counted from 0."""
-        raise FileError(f"{self.path}, choice {line}: {message}")
+        raise FileError(f"{self.name}, choice {choice}: {message}")
 
-    def array(self, name: str, kind: str, size: int) -> AnyArray | None:
+    def array(self, file: str, kind: str, size: int) -> AnyArray | None:
         """Return a file as `size` numbers of a NumPy type; None if there is no such file."""
-        data = self.files.read_file(name, optional=True)
+        data = self.files.get(file)
         if data is None:
             return None
         if len(data) != size * np.dtype(kind).itemsize:
             raise FileError(
-                f"{self.path}: {name} must have {size * np.dtype(kind).itemsize} bytes for "
+                f"{self.name}: {file} must have {size * np.dtype(kind).itemsize} bytes for "
                 f"{size} entries, has {len(data)}."
             )
         return np.frombuffer(data, dtype=kind)
 
-    def pointers(self, name: str, size: int, last: int) -> IntArray:
+    def pointers(self, file: str, size: int, last: int) -> IntArray:
         """Return where the segments of `size` owners start; by default one entry each."""
-        values = self.array(name, "<u8", size + 1)
+        values = self.array(file, "<u8", size + 1)
         ptr = np.arange(size + 1) if values is None else values.astype(np.int64)
         if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
-            raise FileError(f"{self.path}: {name} must rise from 0 to {last}.")
+            raise FileError(f"{self.name}: {file} must rise from 0 to {last}.")
         return ptr
 
-    def bits(self, name: str, size: int) -> BoolArray:
+    def bits(self, file: str, size: int) -> BoolArray:
         """Return a file as `size` truth values; all false if there is no such file."""
-        data = self.files.read_file(name, optional=True)
+        data = self.files.get(file)
         if data is None:
             return np.zeros(size, dtype=np.bool_)
         if 8 * len(data) < size:
-            raise FileError(f"{self.path}: {name} must have {size} bits, has {8 * len(data)}.")
+            raise FileError(f"{self.name}: {file} must have {size} bits, has {8 * len(data)}.")
         bits = np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little")
         return bits.astype(np.bool_)
 
-    def numbers(self, name: str, sized: Any, size: int) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends of `size` numbers or intervals.
-
-        Fractions become floats: numbers to nearest, intervals outwards.
-        """
-        kind = _word(sized.type)
-        if kind.removesuffix("-interval") in PLAIN:
-            width = 1 + kind.endswith("interval")
-            entries = self.array(name, PLAIN[kind.removesuffix("-interval")], size * width)
-            pairs = np.zeros(size * width) if entries is None else entries.astype(np.float64)
-            return pairs[::width].copy(), pairs[width - 1 :: width].copy()
-        if kind not in ("rational", "rational-interval"):
-            raise UnsupportedError(f"{self.path}: {name} must be numbers, found {kind}.")
-        values = self.files.read_vector(name, sized)
-        if len(values) != size:
-            raise FileError(f"{self.path}: {name} must have {size} numbers, has {len(values)}.")
-        if kind == "rational":
-            nearest = np.array([float(v) for v in values])
-            return nearest, nearest
-        ends = [(_rounded(v.left, -np.inf), _rounded(v.right, np.inf)) for v in values]
-        pairs = np.array(ends, dtype=np.float64).reshape(-1, 2)
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
+    def numbers(
+        self, file: str, kind: Mapping[str, Any], size: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper ends of `size` numbers or intervals; by default zeros."""
+        base, _, interval = kind["type"].partition("-")
+        if base not in PLAIN:
+            raise UnsupportedError(
+                f"{self.name}: {file} must be floats or integers, found {kind['type']}; export "
+                "doubles."
+            )
+        width = 2 if interval else 1
+        entries = self.array(file, PLAIN[base], size * width)
+        ends = np.zeros(size * width) if entries is None else entries.astype(np.float64)
+        return ends[::width].copy(), ends[width - 1 :: width].copy()
 
 
-def _members(path: Path) -> Iterator[tuple[str, bytes]]:
+def _members(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the files of an archive; its size is asked for before memory is taken."""
     try:
         with tarfile.open(path) as tar:
             for member in tar:
                 if member.isfile():
-                    require_memory(COPIES * member.size, f"{path}: reading {member.name}")
+                    require_memory(COPIES * member.size, f"{name}: reading {member.name}")
                     data = tar.extractfile(member)
                     yield member.name.removeprefix("./"), data.read() if data else b""
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise FileError(
-            f"{path}: must be a tar archive, plain or compressed by gzip or xz ({error})."
+            f"{name}: must be a tar archive, plain or compressed by gzip or xz ({error})."
         ) from error
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
-        raise FileError(f"{path}: cannot be read ({reason}); check the name.") from error
-
-
-def _require_mdp(path: Path, system: Any) -> None:
-    """Raise UnsupportedError for other types of models."""
-    text = f"{system.time} time, {system.num_players} players"
-    if system.time != "discrete" or system.num_players > 1 or system.num_observations:
-        also = ", with observations" if system.num_observations else ""
-        raise UnsupportedError(
-            f"{path}: must be a DTMC or MDP, perhaps with intervals; found {text}{also}."
-        )
+        raise FileError(f"{name}: cannot be read ({reason}); check the name.") from error
 
 
 def _model(archive: Archive) -> FactoredMDP:
     """Return the model in an archive."""
+    _require_mdp(archive.name, archive.index["transition-system"])
     states, choices, branches = map(archive.count, ENTITIES)
     size = 64.0 * states + 48.0 * choices + 32.0 * branches
-    require_memory(size, f"{archive.path}: a model of {states} states, {branches} branches")
+    require_memory(size, f"{archive.name}: a model of {states} states, {branches} branches")
     row_ptr = archive.pointers("state-to-choices.bin", states, choices)
     ptr = archive.pointers("choice-to-branches.bin", choices, branches)
     if np.any(segment_lengths(ptr) == 0):
@@ -192,122 +169,129 @@ def _model(archive: Archive) -> FactoredMDP:
     targets = archive.array("branch-to-target.bin", "<u8", branches)
     initial = np.flatnonzero(archive.bits("state-is-initial.bin", states))
     if not len(initial):
-        raise FileError(f"{archive.path}: some state must be initial, none is.")
+        raise FileError(f"{archive.name}: some state must be initial, none is.")
+    if len(initial) != archive.count("initial-states"):
+        raise ValueError(f"#initial-states is not {len(initial)}")
     table = ModelTable(
         states,
         owners(row_ptr),
         ptr,
         np.zeros(branches, np.int64) if targets is None else targets.astype(np.int64),
         *_probabilities(archive, choices, branches),
-        *_actions(archive),
+        *_actions(archive, choices),
         initial,
-        {name: where for name, where in _labels(archive) if name != "init"},
+        {
+            label: archive.bits(f"annotations/aps/{identifier}/states/values.bin", states)
+            for label, identifier, _ in _annotations(archive.index, "aps")
+            if label != "init"
+        },
         _rewards(archive),
-        _valuations(archive),
+        _valuations(archive, states),
     )
-    return make_model(table, str(archive.path), lambda i, text: archive.fail(owner(ptr, i), text))
+    return make_model(table, archive.name, lambda i, text: archive.fail(owner(ptr, i), text))
+
+
+def _require_mdp(name: str, system: Mapping[str, Any]) -> None:
+    """Raise UnsupportedError for other types of models."""
+    time, players = system["time"], system["#players"]
+    observations = system.get("#observations", 0)
+    if time != "discrete" or players > 1 or observations:
+        also = ", with observations" if observations else ""
+        raise UnsupportedError(
+            f"{name}: must be a DTMC or MDP, perhaps with intervals; found {time} time, {players} "
+            f"players{also}."
+        )
 
 
 def _probabilities(archive: Archive, choices: int, branches: int) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probabilities of branches; without any, choices are certain moves."""
-    kind = archive.index.transition_system.branch_probability_type
+    kind = archive.index["transition-system"].get("branch-probability-type")
     if kind is not None:
         return archive.numbers("branch-to-probability.bin", kind, branches)
     if branches != choices:
-        raise UnsupportedError(f"{archive.path}: must have probabilities, has none.")
+        raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
     return np.ones(branches), np.ones(branches)
 
 
-def _actions(archive: Archive) -> tuple[IntArray, tuple[str, ...]]:
+def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]:
     """Return the action of every choice, and the names of the actions."""
-    size, number = archive.count("choices"), archive.count("choice_actions")
-    if number == 0:
-        return np.zeros(size, dtype=np.int64), ("",)
-    numbers = archive.array("actions/choices/values.bin", "<u4", size)
-    chosen = np.zeros(size, np.int64) if numbers is None else numbers.astype(np.int64)
-    if np.any(chosen >= number):
-        raise FileError(f"{archive.path}: choice actions must be below {number}.")
-    names = archive.files.read_strings(
-        "actions/choices/strings.bin",
-        optional=True,
-        filename_csr="actions/choices/string-mapping.bin",
-    )
-    if names is None:
-        require_memory(80.0 * number, f"{archive.path}: {number} actions")
-        names = [f"a{i}" for i in range(number)]
-    if len(names) != number:
-        raise FileError(f"{archive.path}: must name {number} choice actions, names {len(names)}.")
-    return chosen, tuple(names)
+    size = archive.count("choice-actions")
+    if size == 0:
+        return np.zeros(choices, dtype=np.int64), ("",)
+    numbers = archive.array(f"{ACTIONS}values.bin", "<u4", choices)
+    actions = np.zeros(choices, np.int64) if numbers is None else numbers.astype(np.int64)
+    if np.any(actions >= size):
+        raise FileError(f"{archive.name}: choice actions must be below {size}.")
+    require_memory(80.0 * size, f"{archive.name}: {size} actions")
+    text = archive.files.get(f"{ACTIONS}strings.bin")
+    if text is None:
+        return actions, tuple(f"a{i}" for i in range(size))
+    ptr = archive.pointers(f"{ACTIONS}string-mapping.bin", size, len(text))
+    return actions, tuple(text[begin:end].decode() for begin, end in pairwise(ptr.tolist()))
 
 
-def _annotations(index: Any, group: str) -> Iterator[tuple[str, str, Any]]:
+def _annotations(index: Mapping[str, Any], group: str) -> Iterator[tuple[str, str, Any]]:
     """Yield name, identifier and description of the annotations of a group."""
-    for identifier, annotation in ((index.annotations or {}).get(group) or {}).items():
-        yield annotation.alias or identifier, identifier, annotation
-
-
-def _labels(archive: Archive) -> Iterator[tuple[str, BoolArray]]:
-    for name, identifier, _ in _annotations(archive.index, "aps"):
-        place = f"annotations/aps/{identifier}/states/values.bin"
-        yield name, archive.bits(place, archive.count("states"))
+    for identifier, described in index.get("annotations", {}).get(group, {}).items():
+        yield described.get("alias", identifier), identifier, described
 
 
 def _rewards(archive: Archive) -> dict[str, Rewards]:
     """Return the reward structures."""
     rewards = {}
-    for name, identifier, annotation in _annotations(archive.index, "rewards"):
+    for name, identifier, described in _annotations(archive.index, "rewards"):
         paid = {entity: np.zeros(archive.count(entity)) for entity in ENTITIES}
-        for entity in annotation.applies_to or ():
-            place = f"annotations/rewards/{identifier}/{entity}/values.bin"
+        for entity in described.get("applies-to", ()):
+            file = f"annotations/rewards/{identifier}/{entity}/values.bin"
             size = archive.count(entity)
-            paid[entity], upper = archive.numbers(place, annotation.type, size)
+            paid[entity], upper = archive.numbers(file, described["type"], size)
             if np.any(paid[entity] != upper):
                 raise UnsupportedError(
-                    f'{archive.path}: reward structure "{name}" has intervals; rewards must be '
+                    f'{archive.name}: reward structure "{name}" has intervals; rewards must be '
                     "numbers."
                 )
         if np.any(paid["branches"]):
             raise UnsupportedError(
-                f'{archive.path}: reward structure "{name}" pays per branch: the expected reward '
+                f'{archive.name}: reward structure "{name}" pays per branch: the expected reward '
                 "would depend on nature; move it to states or choices."
             )
         rewards[name] = Rewards(paid["states"], paid["choices"])
     return rewards
 
 
-def _valuations(archive: Archive) -> Variables:
+def _valuations(archive: Archive, states: int) -> Variables:
     """Return the variables of the states; none if one is neither boolean nor integer."""
-    described = (archive.index.valuations or {}).get("states")
-    if described is None or len(described.classes) != 1:
+    classes = archive.index.get("valuations", {}).get("states", {}).get("classes", ())
+    if len(classes) != 1 or VALUATIONS not in archive.files:
         return (), None
-    fields = described.classes[0]
-    states = archive.count("states")
-    size = fields.size_bytes
-    data = archive.array("valuations/states/valuations.bin", "u1", states * size)
-    if data is None:
-        return (), None
-    packed = data.reshape(states, size)
-    variables, columns, begin = [], [], 0
-    for field in fields:
-        first, begin = begin, begin + field.size_bits
-        if not hasattr(field, "name"):  # padding
+    columns = classes[0]["variables"]
+    ptr = starts([_bits_of(column) for column in columns]).tolist()
+    data = archive.array(VALUATIONS, "u1", states * -(-ptr[-1] // 8))
+    packed = np.asarray(data).reshape(states, -1)
+    variables, values = [], []
+    for column, (first, last) in zip(columns, pairwise(ptr), strict=True):
+        if "padding" in column:
             continue
-        kind = _word(field.sized_type.type)
-        if kind not in ("bool", "int", "uint") or field.is_optional or begin - first > WIDEST + 1:
+        kind = column["type"]["type"]
+        if kind not in INTEGERS or column.get("is-optional") or last - first > WIDEST + 1:
             return (), None
-        column = _integers(packed, first, begin, signed=kind == "int") + (field.offset or 0)
-        if kind == "bool":
-            column = (column != 0).astype(np.int64)
-            low, high = 0, 1
-        else:
-            low, high = int(column.min()), int(column.max())
-            low = low if field.lower is None else min(int(field.lower), low)
-            high = high if field.upper is None else max(int(field.upper), high)
+        value = _integers(packed, first, last, signed=kind == "int") + column.get("offset", 0)
+        low, high = (0, 1) if kind == "bool" else (int(value.min()), int(value.max()))
+        low, high = min(low, column.get("lower", low)), max(high, column.get("upper", high))
         if low < -(2**31) or high >= 2**31:
             return (), None
-        variables.append(Variable(field.name, low, high, kind == "bool"))
-        columns.append(column.astype(np.int32))
-    return tuple(variables), np.stack(columns, axis=1) if columns else None
+        variables.append(Variable(column["name"], int(low), int(high), kind == "bool"))
+        values.append((value != 0 if kind == "bool" else value).astype(np.int32))
+    return tuple(variables), np.stack(values, axis=1) if values else None
+
+
+def _bits_of(column: Mapping[str, Any]) -> int:
+    """Return the bits of a variable, or of the padding between two."""
+    if "padding" in column:
+        return int(column["padding"])
+    kind = column["type"]
+    size = kind.get("size", 1 if kind["type"] == "bool" else WIDEST + 1)
+    return int(size) + bool(column.get("is-optional"))
 
 
 def _integers(packed: AnyArray, first: int, last: int, *, signed: bool) -> IntArray:
@@ -322,15 +306,3 @@ def _integers(packed: AnyArray, first: int, last: int, *, signed: bool) -> IntAr
     if signed and last - first < 64:
         number = number - ((number >> (last - first - 1)) << (last - first))
     return number
-
-
-def _word(kind: Any) -> str:
-    """Return umbi's name of a type."""
-    return str(getattr(kind, "value", kind))
-
-
-def _rounded(value: Fraction, towards: float) -> float:
-    """Return a float on the given side of a fraction, or equal to it."""
-    near = float(value)
-    beyond = Fraction(near) > value if towards < 0 else Fraction(near) < value
-    return float(np.nextafter(near, towards)) if beyond else near

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Collection
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import numpy as np
 
 import rfmdp
 from rfmdp.formats.table import ModelTable, Written, to_table
-from rfmdp.formats.umb import umbi
+from rfmdp.formats.umb import ACTIONS, VALUATIONS
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import starts
 from rfmdp.types import AnyArray, BoolArray
 from rfmdp.writing import replacing
 
@@ -40,128 +43,113 @@ def write_umb(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
     -------
     Written
         The file, and a note that says what flattening changed.
-
-    Raises
-    ------
-    UnsupportedError
-        If `umbi` is not installed.
     """
-    library = umbi()
     table, note = to_table(model)
-    index = _index(library, table)
-    arrays = {
+    write_table(table, path, players=0 if table.chain and table.known else 1, known=table.known)
+    return Written((Path(path),), note)
+
+
+def write_table(
+    table: ModelTable, path: str | os.PathLike[str], *, players: int, known: bool
+) -> None:
+    """Write a UMB file of a table, with numbers if all are known, else intervals."""
+    text = [name.encode() for name in table.actions]
+    ends = table.lower if known else np.stack([table.lower, table.upper], axis=1)
+    index: dict[str, Any] = {
+        "format-version": 0,
+        "format-revision": 1,
+        "file-data": {"tool": "rfmdp", "tool-version": rfmdp.__version__},
+        "transition-system": {
+            "time": "discrete",
+            "#players": players,
+            "#states": table.states,
+            "#initial-states": len(table.initial),
+            "#choices": table.rows,
+            "#choice-actions": len(table.actions),
+            "#branches": len(table.successors),
+            "#branch-actions": 0,
+            "#observations": 0,
+            "branch-probability-type": (
+                {"type": "double", "size": 64}
+                if known
+                else {"type": "double-interval", "size": 128}
+            ),
+        },
+        "annotations": {},
+    }
+    arrays: dict[str, AnyArray] = {
         "state-is-initial.bin": _bits(table.labels["init"]),
         "state-to-choices.bin": table.row_ptr.astype("<u8"),
         "choice-to-branches.bin": table.successor_ptr.astype("<u8"),
         "branch-to-target.bin": table.successors.astype("<u8"),
-        "branch-to-probability.bin": (
-            table.lower if table.known else np.stack([table.lower, table.upper], axis=1)
-        ).astype("<f8"),
-        "actions/choices/values.bin": table.row_actions.astype("<u4"),
-        **_annotation_arrays(library, table, index),
+        "branch-to-probability.bin": ends.astype("<f8"),
+        f"{ACTIONS}values.bin": table.row_actions.astype("<u4"),
+        f"{ACTIONS}strings.bin": np.frombuffer(b"".join(text), np.uint8),
+        f"{ACTIONS}string-mapping.bin": starts([len(name) for name in text]).astype("<u8"),
+        **_annotation_arrays(table, index),
+        **_valuation_arrays(table, index),
     }
-    if model.variables:
-        arrays |= _valuation_arrays(library, model, index)
-    index.validate()
-    files = library.tar.TarCoder()
-    files.add_json("index.json", index.to_json())  # the first entry, as the format wants it
-    for name, content in arrays.items():
-        files.add_file(name, np.ascontiguousarray(content).tobytes())
-    names = "actions/choices/strings.bin", "actions/choices/string-mapping.bin"
-    files.add_strings(names[0], table.actions, names[1])
-    with replacing(path) as part, tarfile.open(part, "w:gz", compresslevel=LEVEL) as tar:
+    # the index is the first entry, as the format wants it
+    files = {"index.json": json.dumps(index).encode()}
+    files |= {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
+    with (
+        replacing(path) as unfinished,
+        tarfile.open(unfinished, "w:gz", compresslevel=LEVEL) as tar,
+    ):
         for name, data in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
-    return Written((Path(path),), note)
 
 
-def _index(library: Any, table: ModelTable) -> Any:
-    """Return the index: sizes and types."""
-    parts = library.umb.index
-    return parts.UmbIndex(
-        format_version=0,
-        format_revision=1,
-        file_data=parts.FileData(tool="rfmdp", tool_version=rfmdp.__version__),
-        transition_system=parts.TransitionSystem(
-            time="discrete",
-            num_players=0 if table.chain and table.known else 1,
-            num_states=table.states,
-            num_initial_states=len(table.initial),
-            num_choices=table.rows,
-            num_choice_actions=len(table.actions),
-            num_branches=len(table.successors),
-            branch_probability_type=_type(library, "double" if table.known else "double-interval"),
-        ),
-        annotations={},
-    )
-
-
-def _type(library: Any, word: str, bits: int | None = None) -> Any:
-    """Return a type of umbi; by default of its default size."""
-    kinds = library.datatypes
-    kind: Any = {
-        "bool": kinds.PrimitiveType.BOOL,
-        "int": kinds.NumericPrimitiveType.INT,
-        "double": kinds.NumericPrimitiveType.DOUBLE,
-        "double-interval": kinds.IntervalType(kinds.NumericPrimitiveType.DOUBLE),
-    }[word]
-    sized = library.binary.SizedType
-    return sized.for_type(kind) if bits is None else sized(kind, bits)
-
-
-def _annotation_arrays(library: Any, table: ModelTable, index: Any) -> dict[str, AnyArray]:
+def _annotation_arrays(table: ModelTable, index: dict[str, Any]) -> dict[str, AnyArray]:
     """Return the arrays of labels and rewards, and describe them in the index."""
-    described, arrays = library.umb.index.AnnotationDescription, {}
-    groups: Mapping[str, Mapping[str, Any]] = {
-        "aps": {name: where for name, where in table.labels.items() if name != "init"},
-        "rewards": table.rewards,
+    groups: dict[str, dict[str, dict[str, AnyArray]]] = {
+        "aps": {
+            name: {"states": _bits(where)} for name, where in table.labels.items() if name != "init"
+        },
+        "rewards": {
+            name: {"states": paid.state.astype("<f8"), "choices": paid.row.astype("<f8")}
+            for name, paid in table.rewards.items()
+        },
     }
+    types = {"aps": {"type": "bool", "size": 1}, "rewards": {"type": "double", "size": 64}}
+    arrays = {}
     for group, members in groups.items():
-        taken: set[str] = set()
+        described: dict[str, Any] = {}
         for name, values in members.items():
-            identifier = _identifier(name, taken)
-            paid = (
-                {"states": _bits(values)}
-                if group == "aps"
-                else {"states": values.state.astype("<f8"), "choices": values.row.astype("<f8")}
-            )
-            index.annotations.setdefault(group, {})[identifier] = described(
-                alias=name,
-                applies_to=list(paid),
-                type=_type(library, "bool" if group == "aps" else "double"),
-            )
-            for entity, content in paid.items():
-                arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = content
+            identifier = _identifier(name, described)
+            described[identifier] = {
+                "alias": name, "applies-to": list(values), "type": types[group],
+            }  # fmt: skip
+            for entity, array in values.items():
+                arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = array
+        if described:
+            index["annotations"][group] = described
     return arrays
 
 
-def _valuation_arrays(library: Any, model: FactoredMDP, index: Any) -> dict[str, AnyArray]:
-    """Return the values of the variables, packed bit by bit, and describe them in the index."""
-    fields = library.binary.StructType()
-    columns = []
-    for variable, column in zip(model.variables, model.valuations.T, strict=True):
-        bits = 1 if variable.boolean else _width(variable.low, variable.high)
-        word = "bool" if variable.boolean else "int"
-        fields.add_attribute(variable.name, _type(library, word, bits))
-        if not variable.boolean:
-            fields.attributes[-1].lower = variable.low
-            fields.attributes[-1].upper = variable.high
-        columns.append((column.astype(np.int64)[:, None] >> np.arange(bits)) & 1)
-    fields.pad_to_byte()
-    index.valuations = {
-        "states": library.umb.index.ValuationDescription(
-            unique=len(np.unique(model.valuations, axis=0)) == model.states, classes=[fields]
-        )
-    }
-    bits_of = np.concatenate(columns, axis=1).astype(np.uint8)
-    return {"valuations/states/valuations.bin": np.packbits(bits_of, axis=1, bitorder="little")}
-
-
-def _width(low: int, high: int) -> int:
-    """Return the bits of a signed integer that holds low..high."""
-    return 1 + max((-low - 1).bit_length() if low < 0 else low.bit_length(), high.bit_length())
+def _valuation_arrays(table: ModelTable, index: dict[str, Any]) -> dict[str, AnyArray]:
+    """Return the values of the variables, one record per state, and describe them in the index."""
+    variables, valuations = table.variables
+    if valuations is None:
+        return {}
+    described: list[dict[str, Any]] = []
+    for variable in variables:
+        if variable.boolean:
+            described.append({"name": variable.name, "type": {"type": "bool", "size": 1}})
+            described.append({"padding": 7})
+        else:
+            ends = {"lower": variable.low, "upper": variable.high}
+            kind = {"type": "int", "size": 32}
+            described.append({"name": variable.name, "type": kind, **ends})
+    kinds = [(f"{i}", "u1" if v.boolean else "<i4") for i, v in enumerate(variables)]
+    records = np.empty(table.states, dtype=kinds)
+    for (field, _), values in zip(kinds, valuations.T, strict=True):
+        records[field] = values
+    unique = len(np.unique(valuations, axis=0)) == table.states
+    index["valuations"] = {"states": {"unique": unique, "classes": [{"variables": described}]}}
+    return {VALUATIONS: records}
 
 
 def _bits(where: BoolArray) -> AnyArray:
@@ -170,12 +158,8 @@ def _bits(where: BoolArray) -> AnyArray:
     return np.pad(packed, (0, -len(packed) % WORD))
 
 
-def _identifier(name: str, taken: set[str]) -> str:
-    """Return an identifier of the format for any name, different from those that are taken."""
+def _identifier(name: str, others: Collection[str]) -> str:
+    """Return an identifier of the format for any name, different from others."""
     plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
-    identifier, number = plain, 1
-    while identifier in taken:
-        number += 1
-        identifier = f"{plain}-{number}"
-    taken.add(identifier)
-    return identifier
+    numbered = (plain if i == 1 else f"{plain}-{i}" for i in count(1))
+    return next(identifier for identifier in numbered if identifier not in others)

@@ -1,4 +1,4 @@
-"""What is said of models: `rfmdp check` reads and validates one, `rfmdp domains` lists our own."""
+"""Models: `check` reads and validates one, `convert` writes it elsewhere, `domains` lists ours."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ import textwrap
 import time
 from collections.abc import Iterator
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rfmdp.cli.arguments import constants
-from rfmdp.cli.options import Const, DomainName, Model, Prop, Props
+from rfmdp.cli.options import (
+    Const,
+    DomainName,
+    Floor,
+    Model,
+    Nominal,
+    OtherSet,
+    Prop,
+    Props,
+    Radius,
+)
 from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
-from rfmdp.cli.signature import Option, command
+from rfmdp.cli.signature import Argument, Option, command
 from rfmdp.errors import ModelError, RfmdpError
+from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
     from rfmdp.domains.table import Domain
     from rfmdp.model.arrays import FactoredMDP
 
 WIDTH = 80
+ENDINGS = (".drn", ".tra", ".umb", ".rfmdp")  # of files that `convert` writes
 
 
 @command
@@ -146,3 +159,50 @@ def _description(domain: Domain) -> Iterator[str]:
 
 def _word(value: bool | int | float | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@command
+def convert(
+    model: Model,
+    target: Annotated[str, Argument("File to write: .drn, .tra, .umb or .rfmdp.")],
+    const: Const = (),
+    radius: Radius = None,
+    set_: OtherSet = None,
+    floor: Floor = 0.0,
+    nominal: Nominal = False,
+) -> None:
+    """Write a model in another format.
+
+    A factored model is flattened for explicit formats; a note says what that changed.
+    """
+    from rfmdp.cli.models import Uncertainty, build_with_sets, read_blueprint
+
+    place = Path(target)
+    if place.suffix not in ENDINGS:
+        raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
+    check_writable(place)
+    uncertainty = Uncertainty(radius, set_, floor, nominal)
+    given, blueprint = constants(const), read_blueprint(model)
+    with spoken_warnings(), showing_progress("building") as show:
+        built = build_with_sets(blueprint, given, uncertainty, progress=show.building)
+    write_model(built, place)
+
+
+def write_model(model: FactoredMDP, place: Path) -> None:
+    """Write a model as its ending says; print the files, and a note on what they cannot say."""
+    import rfmdp
+
+    if place.suffix == ".rfmdp":
+        rfmdp.save(model, place)
+        print(place)
+        return
+    writers = {
+        ".drn": rfmdp.write_drn,
+        ".tra": rfmdp.write_prism_explicit,
+        ".umb": rfmdp.write_umb,
+    }
+    files = writers[place.suffix](model, place)
+    if files.note:
+        complain(files.note, kind="note")
+    for path in files.paths:
+        print(path)
