@@ -39,7 +39,6 @@ from .formats.files import (
     save as save,
 )
 from .formats.matrices import (
-    from_columns as from_columns,
     from_matrices as from_matrices,
     to_matrices as to_matrices,
 )

@@ -1,4 +1,4 @@
-"""Matrices in the layouts of pymdptoolbox and IntervalMDP.jl."""
+"""Matrices in the layout of pymdptoolbox."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.sparse import csc_array, csr_array
 
 import rfmdp as rf
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.formats.matrices import from_columns, from_matrices, to_matrices
+from rfmdp.formats.matrices import from_matrices, to_matrices
 
 from .models import rows_of
 
@@ -76,18 +76,6 @@ def test_there_and_back(seed):
     assert (found.rewards["reward"] == 1.0).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_columns_are_rows(seed):
-    """IntervalMDP.jl's columns, one per state and action, give the model of the matrices."""
-    lower, upper = random_matrices(np.random.default_rng(seed), 3, 4)
-    columns = [np.moveaxis(m, 0, 1).reshape(12, 4).T for m in (lower, upper)]
-    expected = from_matrices(lower, upper=upper)
-    for given in (columns, [csc_array(m) for m in columns]):
-        assert rows_of(from_columns(*given)) == rows_of(expected)
-    pointers = np.arange(5) * 3
-    assert rows_of(from_columns(*columns, pointers)) == rows_of(expected)
-
-
 def test_a_row_of_zeros_is_no_action():
     """A state without an action has no row for it; a state without any is refused."""
     given = FOREST.copy()
@@ -114,8 +102,6 @@ def test_a_row_of_zeros_is_no_action():
         (lambda: from_matrices(np.ones((1, 2, 2)) / 2, upper=[np.eye(2)]), "must not exceed"),
         (lambda: from_matrices(FOREST, actions=["a"]), "must name 2 actions"),
         (lambda: from_matrices("ab"), "must be matrices of numbers"),
-        (lambda: from_columns(np.eye(2), np.eye(3)), "two matrices of one shape"),
-        (lambda: from_columns(np.eye(2), np.eye(2), [0, 2, 2]), "rise from 0 to 2"),
     ],
 )
 def test_mistakes(call, message):

@@ -2,7 +2,6 @@
 
 model = from_matrices(P, R)                  # P: (A, S, S), or a list of dense or sparse matrices
 model = from_matrices(lower, R, upper=upper) # an interval MDP
-model = from_columns(lower, upper, state_ptr)  # IntervalMDP.jl: a column per state and action
 """
 
 from __future__ import annotations
@@ -78,61 +77,17 @@ def from_matrices(
         )
     rows = np.flatnonzero(taken)
     paid = _rewards(rewards, lower, shape, exact=upper is None)
-    table = _table(
-        "from_matrices", lower[rows], high[rows], rows // number, rows % number,
-        _names(actions, number), initial, labels,
+    table = ModelTable(
+        states,
+        rows // number,
+        *_bounds(lower[rows], high[rows]),
+        rows % number,
+        _names(actions, number),
+        np.atleast_1d(np.asarray(initial, dtype=np.int64)),
+        {name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()},
         {} if paid is None else {REWARD: Rewards(np.zeros(states), paid.reshape(-1)[rows])},
-    )  # fmt: skip
-    return make_model(table, "from_matrices")
-
-
-def from_columns(
-    lower: Any,
-    upper: Any,
-    state_ptr: ArrayLike | None = None,
-    *,
-    initial: ArrayLike = 0,
-    actions: Sequence[str] | None = None,
-    labels: Mapping[str, ArrayLike] = MappingProxyType({}),
-) -> FactoredMDP:
-    """Return an interval model from matrices in the layout of IntervalMDP.jl.
-
-    Parameters
-    ----------
-    lower, upper
-        (S, R), dense or of SciPy: column r is the distribution of row r, entries are target states.
-    state_ptr
-        (S + 1,) first column of every state, counted from 0 (Julia's `stateptr` less one). By
-        default every state has the same number of columns.
-    initial, actions, labels
-        As in `from_matrices`; numbers of states are counted from 0.
-
-    Examples
-    --------
-    >>> model = from_columns([[0.1, 0.0], [0.4, 1.0]], [[0.6, 0.0], [0.9, 1.0]])
-    >>> model.states, model.marginals.upper.tolist()
-    (2, [0.6, 0.9])
-    """
-    low, high = (
-        _stacked(name, [_transposed(side)], square=False)
-        for name, side in (("lower", lower), ("upper", upper))
     )
-    rows, states = high.shape
-    if low.shape != high.shape or (state_ptr is None and rows % states):
-        raise ModelError(
-            f"from_columns: must be two matrices of one shape, with columns for every state; found "
-            f"{low.shape[::-1]} and {high.shape[::-1]}."
-        )
-    ptr = np.arange(0, rows + 1, rows // states) if state_ptr is None else np.asarray(state_ptr)
-    if len(ptr) != states + 1 or ptr[0] != 0 or ptr[-1] != rows or np.any(segment_lengths(ptr) < 1):
-        raise ModelError(
-            f"from_columns: state_ptr must have {states + 1} entries that rise from 0 to {rows}."
-        )
-    row_states = owners(ptr.astype(np.int64))
-    place = np.arange(rows) - ptr[row_states]
-    names = _names(actions, int(place.max()) + 1)
-    table = _table("from_columns", low, high, row_states, place, names, initial, labels, {})
-    return make_model(table, "from_columns")
+    return make_model(table, "from_matrices")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,66 +145,44 @@ def to_matrices(model: FactoredMDP) -> Matrices:
     return Matrices(table.actions, sides[0], sides[1], rewards)
 
 
-def _stacked(
-    name: str, matrices: Any, shape: tuple[int, int, int] | None = None, *, square: bool = True
-) -> Any:
+def _stacked(name: str, matrices: Any, shape: tuple[int, int, int] | None = None) -> Any:
     """Return matrices as one sparse matrix without zeros: row s of matrix a is row s * A + a."""
     from scipy.sparse import csr_array, vstack
 
     try:
-        parts = [csr_array(matrix, dtype=np.float64) for matrix in matrices]
+        sparse = [csr_array(matrix, dtype=np.float64) for matrix in matrices]
     except (TypeError, ValueError) as error:
         raise ModelError(f"{name}: must be matrices of numbers, one per action ({error}).") from (
             error
         )
-    shapes = {part.shape for part in parts}
+    shapes = {matrix.shape for matrix in sparse}
     if len(shapes) != 1 or len(next(iter(shapes))) != 2:
         raise ModelError(f"{name}: must be matrices of one shape, found {sorted(shapes)}.")
-    number, (rows, columns) = len(parts), shapes.pop()
+    number, (rows, columns) = len(sparse), shapes.pop()
     if shape is not None and (number, rows, columns) != shape:
         raise ModelError(f"{name}: must have the shape {shape}, found {(number, rows, columns)}.")
-    if square and rows != columns:
+    if rows != columns:
         raise ModelError(f"{name}: must be square, found {rows} x {columns}.")
     order = np.arange(number * rows).reshape(number, rows).T.reshape(-1)
-    stacked = vstack(parts, format="csr")[order]
+    stacked = vstack(sparse, format="csr")[order]
     stacked.sum_duplicates()
     stacked.eliminate_zeros()
     return stacked
 
 
-def _table(
-    where: str, low: Any, high: Any, row_states: IntArray, row_actions: IntArray,
-    actions: tuple[str, ...], initial: ArrayLike, labels: Mapping[str, ArrayLike],
-    rewards: Mapping[str, Rewards],
-) -> ModelTable:  # fmt: skip
-    """Return the columns of rows that two sparse matrices bound; `where` is for messages."""
+def _bounds(low: Any, high: Any) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return where rows start, their successors and bounds, of two sparse matrices."""
     ptr, columns = high.indptr.astype(np.int64), high.shape[1]
     key = owners(ptr) * columns + high.indices
     low_key = owners(low.indptr.astype(np.int64)) * columns + low.indices
     if np.any(find(key, low_key) < 0):
-        raise ModelError(f"{where}: lower bounds must not exceed upper ones, some do.")
+        raise ModelError("from_matrices: lower bounds must not exceed upper ones, some do.")
     lower = np.append(low.data, 0.0)[find(low_key, key)]  # -1, not found: the last one
-    return ModelTable(
-        columns,
-        row_states,
-        ptr,
-        high.indices.astype(np.int64),
-        lower,
-        high.data,
-        row_actions,
-        actions,
-        np.atleast_1d(np.asarray(initial, dtype=np.int64)),
-        {name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()},
-        rewards,
-    )
-
-
-def _transposed(matrix: Any) -> Any:
-    return (matrix if hasattr(matrix, "tocoo") else np.asarray(matrix, dtype=np.float64)).T
+    return ptr, high.indices.astype(np.int64), lower, high.data
 
 
 def _rewards(
-    rewards: Any, known: Any, shape: tuple[int, int, int], *, exact: bool
+    rewards: Any, probabilities: Any, shape: tuple[int, int, int], *, exact: bool
 ) -> FloatArray | None:
     """Return what actions pay, (S, A); None if nothing is said."""
     if rewards is None:
@@ -271,7 +204,7 @@ def _rewards(
             "rewards: paid per transition, their expectation would depend on nature; give them per "
             "state and action."
         )
-    paid = known.multiply(_stacked("rewards", rewards, shape)).sum(axis=1)
+    paid = probabilities.multiply(_stacked("rewards", rewards, shape)).sum(axis=1)
     return np.asarray(paid, dtype=np.float64).reshape(states, number)
 
 

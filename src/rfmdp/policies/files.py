@@ -100,7 +100,6 @@ def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
         If it does not fit the model.
     """
     from rfmdp.formats.files import SAVED, load
-    from rfmdp.learning.run import Run
 
     name = os.fspath(path)
     place = name.removesuffix(ROLLOUT)

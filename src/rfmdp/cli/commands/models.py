@@ -50,12 +50,12 @@ def check(
     from rfmdp.answers.batch import open_constants
     from rfmdp.cli.models import chosen_properties, read_blueprint
 
-    given = constants(const)
+    values = constants(const)
     requests = chosen_properties(model, props, prop)
     started = time.perf_counter()
     with spoken_warnings(), showing_progress("building") as show:
         built = read_blueprint(model).build(
-            given, also_known=open_constants(requests), progress=show.building
+            values, also_known=open_constants(requests), progress=show.building
         )
     print("\n".join(_facts(built, time.perf_counter() - started)))
     report = rfmdp.validate(built)
@@ -63,7 +63,7 @@ def check(
     failed = not report.valid
     for one in requests:
         try:
-            kind = one.bind(built, given).type.value
+            kind = one.bind(built, values).type.value
         except RfmdpError as error:
             complain(str(error))
             kind, failed = "error", True
@@ -182,9 +182,9 @@ def convert(
         raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
     uncertainty = Uncertainty(radius, set_, floor, nominal)
-    given, blueprint = constants(const), read_blueprint(model)
+    values, blueprint = constants(const), read_blueprint(model)
     with spoken_warnings(), showing_progress("building") as show:
-        built = build_with_sets(blueprint, given, uncertainty, progress=show.building)
+        built = build_with_sets(blueprint, values, uncertainty, progress=show.building)
     write_model(built, place)
 
 
