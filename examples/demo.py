@@ -24,9 +24,9 @@ INNERS = (
 )
 
 ADVICE = """\
-- The table above. The exact method guarantees more than the relaxations (sequential, interval,
-  McCormick, radius sum), in less time than enumerating vertices. The value of "alternating" is no
-  guarantee: it bounds from the other side.
+- The table above. The exact method guarantees more than sequential, interval and radius sum. It
+  is faster than vertices and McCormick, which give the same value here. The value of "alternating"
+  is no guarantee: it bounds from the other side.
 - Curves. Guarantees (dashed) grow with samples. The anytime method shares what both aircraft have
   in common, so it needs far fewer samples.
 - Policy explorer. Choose a state, see why its action is chosen and what nature does against it,

@@ -76,7 +76,10 @@ BAD = {
         "Marginal name 'c' is given to two different sets. "
         "Use one object for one distribution, or two names.",
     ),
-    "initial missing": ({"initial": {"x": 0}}, "Initial state: variable y has no value."),
+    "initial missing": (
+        {"initial": {"x": 0}},
+        "Initial state: variable y must have a value, found none.",
+    ),
     "initial range": (
         {"initial": {"x": 7, "y": 0}},
         "Initial state: x is 7, must be within 0..3.",
@@ -87,7 +90,8 @@ BAD = {
     ),
     "initial sizes": (
         {"initial": {"x": [0, 1, 2], "y": [0, 1]}},
-        "Initial states: the variables must have one value each, or equally many.",
+        "Initial states: the variables must have one value each, or equally many; "
+        "found x: 3, y: 2.",
     ),
     "empty range": (
         {"variables": {"x": (3, 0), "y": (0, 1)}},
@@ -95,7 +99,7 @@ BAD = {
     ),
     "variable twice": (
         {"variables": [Variable("x", 0, 1), Variable("x", 0, 1)]},
-        "Variable x is defined twice.",
+        "Variable x must be defined once, found it twice; rename one.",
     ),
     "label": (
         {"labels": {"goal": lambda s: s.x}},

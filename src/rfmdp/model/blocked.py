@@ -237,7 +237,10 @@ class BlockedMDP:
     ) -> BlockedMDP:
         """Return the model with balls around its distributions; see `FactoredMDP.with_radius`."""
         if self.uncertain:
-            raise ModelError("with_radius: must be around a nominal model, this one has sets.")
+            raise ModelError(
+                "with_radius: must be around a nominal model, this one has sets of its own; use "
+                "model.nominal().with_radius(...) to drop them first."
+            )
         frame = self.frame.with_radius(radius, floor, exponent=exponent)
         change = methodcaller("with_radius", radius, floor, exponent=exponent)
         return replace(self, frame=frame, change=_both(self.change, change))

@@ -130,7 +130,7 @@ def _variables(described: Mapping[str, tuple[int, int]] | Iterable[Variable]) ->
     names = [v.name for v in listed]
     for name in names:
         if names.count(name) > 1:
-            raise ModelError(f"Variable {name} is defined twice.")
+            raise ModelError(f"Variable {name} must be defined once, found it twice; rename one.")
     return listed
 
 
@@ -139,7 +139,7 @@ def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArr
     names = [v.name for v in packing.variables]
     for name in names:
         if name not in initial:
-            raise ModelError(f"Initial state: variable {name} has no value.")
+            raise ModelError(f"Initial state: variable {name} must have a value, found none.")
     for name in initial:
         if name not in names:
             listed = ", ".join(names)
@@ -149,7 +149,9 @@ def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArr
         columns = list(np.broadcast_arrays(*columns))
     except ValueError as error:
         raise ModelError(
-            "Initial states: the variables must have one value each, or equally many."
+            "Initial states: the variables must have one value each, or equally many; found "
+            + ", ".join(f"{name}: {len(c)}" for name, c in zip(names, columns, strict=True))
+            + "."
         ) from error
     for variable, column in zip(packing.variables, columns, strict=True):
         if column.dtype.kind not in "iub" or column.ndim != 1:

@@ -98,7 +98,10 @@ def successor_pointers(
     """Return where every tensor starts, (R + 1,): the products of the sizes, added up."""
     rises = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == len(ids)
     if not rises or np.any(pointers[1:] < pointers[:-1]):
-        raise ModelError(f"row_marginals: pointers must rise from 0 to {len(ids)}.")
+        raise ModelError(
+            f"row_marginals: pointers must rise from 0 to {len(ids)}, got "
+            f"{pointers.tolist()!s:.60}."
+        )
     wrong = np.flatnonzero((ids < 0) | (ids >= len(marginals)))
     if wrong.size:
         row = owner(pointers, wrong[0])
