@@ -13,8 +13,7 @@ from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
 from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
 from rfmdp.model.packing import Packing
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import UncertaintySet, as_set
+from rfmdp.sets.families import UncertaintySet, as_set, bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 
