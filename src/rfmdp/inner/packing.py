@@ -280,7 +280,7 @@ def scratch(model: FactoredMDP) -> Work:
     marginal with one outcome), the tensors along a path of the tree; slices (n d), bounds per
     depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; member
     (d + 1), a minimiser and its value; order (d); cursor (n), the next vertex per depth; classes
-    (n d), d outcomes per depth for `kernels.symmetry`; axes (n); curved (d), a member of such a
+    (n d), d outcomes per depth for `kernels.exact`; axes (n); curved (d), a member of such a
     set. `kernels.layout` has their places.
     """
     size, n, d = _largest(model)
@@ -293,7 +293,7 @@ def scratch(model: FactoredMDP) -> Work:
 
 
 def interval_scratch(model: FactoredMDP) -> Work:
-    """Return memory for one thread of `kernels.joint`: tensor (K), box (2 K), order, axes."""
+    """Return memory for one thread of `kernels.products`: tensor (K), box (2 K), order, axes."""
     from rfmdp.kernels.primitives import STACK
 
     size, n, _ = _largest(model)
@@ -302,7 +302,7 @@ def interval_scratch(model: FactoredMDP) -> Work:
 
 
 def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
-    """Return memory for one thread of `kernels.joint`: a set, v, p, order, curved.
+    """Return memory for one thread of `kernels.products`: a set, v, p, order, curved.
 
     kinds : of the balls
     """
