@@ -6,7 +6,7 @@ import tempfile
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from rfmdp.kernels.cache import VARIABLE, private_folder
+from rfmdp.kernels.decorator import VARIABLE, private_folder
 
 # for this process and those that tests start; `kernels.cache` adds a folder for the kernels' text
 if VARIABLE not in os.environ:

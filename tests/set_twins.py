@@ -27,8 +27,15 @@ from scipy.optimize import nnls
 
 from rfmdp.errors import ModelError
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.bounds import bisected, p_norm
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
+from rfmdp.sets.families import (
+    Interval,
+    LpBall,
+    Polytope,
+    Singleton,
+    UncertaintySet,
+    bisected,
+    p_norm,
+)
 from rfmdp.sets.rational import cube, expectation, fractions, normalised, vertices
 
 

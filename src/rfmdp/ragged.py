@@ -10,6 +10,8 @@ array([0, 2, 2, 5])
 (array([0, 0, 2, 2, 2]), 0)
 >>> entries(ptr, np.array([2, 0]))
 array([2, 3, 4, 0, 1])
+>>> chunks(ptr, 2)
+[(0, 2), (2, 3)]
 >>> segment_sum(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ptr)
 array([ 3.,  0., 12.])
 >>> segment_product(np.array([2, 3, 4, 5, 6]), ptr)
@@ -24,6 +26,7 @@ array([ 2, -1,  0])
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,6 +74,15 @@ def entries(ptr: IntArray, chosen: NDArray[Any]) -> IntArray:
     inside = starts(lengths)
     places: IntArray = np.arange(inside[-1]) + (begin - inside[:-1]).repeat(lengths)
     return places
+
+
+def chunks(ptr: IntArray, most: int) -> list[tuple[int, int]]:
+    """Return ranges of segments with at most `most` entries each, or of one segment."""
+    cuts = [0]
+    while cuts[-1] < len(ptr) - 1:
+        goal = ptr[cuts[-1]] + most
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ptr, goal, "right")) - 1))
+    return list(pairwise(cuts))
 
 
 def segment_sum(values: FloatArray, ptr: IntArray) -> FloatArray:

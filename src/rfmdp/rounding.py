@@ -36,8 +36,7 @@ MERGED = 4.0 * UNIT  # vertices of equal support whose fractions are this close 
 RESIDUE = 2.0**-50  # a probability up to this may be what rounding left of 0 ...
 RESIDUE_GRAIN = 2.0**-70  # ... if it is a multiple of this
 NORMAL = 1e-290  # floats above are as precise as any, and so are their sums
-LOOSENED = 1e-12  # half-spaces that leave nothing are moved by this, of their largest entry
-RENAMED = 1e-12  # entries of vertices that differ by less may be equal ones (`kernels.symmetry`)
+RENAMED = 1e-12  # entries of vertices that differ by less may be equal ones (`kernels.exact`)
 RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to undercut
 
 # Of searches, in shares of the span. They decide how long to look, never what is true.
@@ -88,7 +87,7 @@ def branching_margin(terms: int, span: float) -> float:
     sum |v - p| <= 2 doubles that. sum (v - p) is off zero by (2 d1 + 12) u, adding up costs 4 d1 u,
     and U itself is (2 d1 + 2 d2 + 14) u off. Together 10 d1 + 10 d2 + 60 <= 25 (d1 + d2) for
     d1, d2 >= 2. The plain bounds `corner . slices` cost no more than a backup, and where a vertex
-    stands for others that differ by names of outcomes (`kernels.symmetry`), its entries are those
+    stands for others that differ by names of outcomes (`kernels.exact`), its entries are those
     of the others up to (2 d + 12) u in sum, 8 u d at most.
     """
     return BRANCH * terms * span

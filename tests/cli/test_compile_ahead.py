@@ -7,8 +7,7 @@ import pytest
 from processes import python
 from rfmdp.cli import compile_ahead
 from rfmdp.kernels import decorator
-from rfmdp.kernels.cache import cache_folder
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import cache_folder, kernel
 
 PROGRAM = """
 import sys

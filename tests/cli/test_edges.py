@@ -232,8 +232,7 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch, capsys):
 def test_the_first_minute_says_what_it_does(monkeypatch, tmp_path):
     """While numba compiles, the progress says so."""
     from rfmdp.cli.output import ShownProgress, showing_progress
-    from rfmdp.kernels.cache import cache_folder
-    from rfmdp.kernels.decorator import kernel
+    from rfmdp.kernels.decorator import cache_folder, kernel
 
     seen = []
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))

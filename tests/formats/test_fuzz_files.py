@@ -21,7 +21,7 @@ from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.validate import validate
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.record import to_record
-from rfmdp.sets.bounds import bounds
+from rfmdp.sets.families import bounds
 
 JUNK = [
     None, True, False, 0, 1, -1, 3, 10**6, 2**63, -(2**70), 0.5, -0.5, 1e300, math.nan, math.inf,

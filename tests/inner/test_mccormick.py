@@ -14,8 +14,7 @@ from rfmdp.inner import mccormick
 from rfmdp.inner.mccormick import McCormick, Variant
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, L1Ball, Singleton
+from rfmdp.sets.families import Interval, L1Ball, Singleton, bounds
 from rfmdp.sets.vertices import vertices
 
 from .rows import one_row_model, product_tensor, rows_model

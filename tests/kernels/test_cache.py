@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from processes import python
-from rfmdp.kernels import cache
+from rfmdp.kernels import decorator as cache
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_folder_of_another_user_is_not_used(places, monkeypatch):
     assert cache.private_folder(str(home)) != str(home)
 
 
-PRINT = "from rfmdp.kernels.cache import cache_folder; print(cache_folder())"
+PRINT = "from rfmdp.kernels.decorator import cache_folder; print(cache_folder())"
 
 
 def test_kernels_were_read_from_a_folder_that_anybody_may_fill(tmp_path):

@@ -11,7 +11,7 @@ from numba import njit
 from examples import half
 from kernels import twins
 from rfmdp.inner.packing import corners_of, pack_sets
-from rfmdp.kernels import joint, layout, oracle, primitives, rows
+from rfmdp.kernels import layout, oracle, primitives, products, rows
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
@@ -174,7 +174,7 @@ def test_product_bounds_equal_the_products(problem):
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
     ends = [twins.bounds(rational.vertices(s)) for s in problem.sets]
     box = np.zeros(2 * total)
-    _, _, size, free = joint.product_box(head, data, axes, len(axes), total, box)
+    _, _, size, free = products.product_box(head, data, axes, len(axes), total, box)
     assert size == total
     lower, slack = np.split(box, 2)
     for found, side in ((lower, 0), (lower + slack, 1)):

@@ -18,7 +18,7 @@ from rfmdp.inner.packing import (
     pack_rows,
     scratch,
 )
-from rfmdp.kernels import exact, joint, pair, products
+from rfmdp.kernels import exact, pair, products
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
@@ -135,7 +135,7 @@ def test_interval_rows_equals_merged_intervals(problem):
     )
     outcomes = len(problem.successors)
     margin = backup_margin(outcomes, problem.span, np.abs(problem.tensor).max() + problem.span)
-    for function in both(joint.interval_rows):
+    for function in both(products.interval_rows):
         below, above = np.zeros((2, 1))
         run(function, packed, values, (below, above))
         assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)

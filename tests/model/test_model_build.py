@@ -204,7 +204,7 @@ def test_dense_and_hashed_lookup_agree(seed):
     case = random_model(seed)
     dense = built(case)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rfmdp.model.buffer.DENSE_LIMIT", 0)
+        patch.setattr("rfmdp.model.packing.DENSE_LIMIT", 0)
         assert same(dense, built(case))
 
 
@@ -223,7 +223,7 @@ def test_small_slices_give_the_same_model(described, monkeypatch):
 def test_hash_table_grows(described, monkeypatch):
     """More states than the first table holds are found again."""
     dense = described.drone(5)
-    monkeypatch.setattr("rfmdp.model.buffer.DENSE_LIMIT", 0)
+    monkeypatch.setattr("rfmdp.model.packing.DENSE_LIMIT", 0)
     assert same(dense, described.drone(5))
 
 

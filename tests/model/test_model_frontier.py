@@ -10,7 +10,7 @@ from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import tables as kernels
 from rfmdp.model.arrays import Variable
-from rfmdp.model.frontier import CERTAIN, Deadlock, RowBlock, deadlocks, explore
+from rfmdp.model.frontier import CERTAIN, BlockMove, Deadlock, RowBlock, deadlocks, explore
 from rfmdp.model.packing import Packing
 
 GRID = Packing([Variable("x", 0, 9), Variable("y", 0, 9)])
@@ -42,24 +42,24 @@ def expand_mixed(codes):
     falls = np.stack([0 * y, np.minimum(y + 1, 9) - y], axis=1)
     low = y < 5
     falls[low, 0] = 1  # certain: only the first column is read
-    yield RowBlock.joined(
+    yield RowBlock(
         np.arange(len(x)),
         0,
         codes,
         [
-            (0, 0 * x, 0 * x + 3, steps),
-            (1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
+            BlockMove(0, 0 * x, 0 * x + 3, steps),
+            BlockMove(1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
         ],
     )
     for action, late in ((1, y <= 5), (2, y > 5)):
         rows = np.flatnonzero((x > 7) & late)
-        yield RowBlock.joined(rows, action, np.zeros(len(rows), dtype=np.int64), [])
+        yield RowBlock(rows, action, np.zeros(len(rows), dtype=np.int64), [])
 
 
 @pytest.mark.parametrize("limit", [0, 100])
 def test_blocks_may_mix_sizes(limit, monkeypatch):
     """Certain moves are no marginals; rows keep the order of blocks within their state."""
-    monkeypatch.setattr("rfmdp.model.buffer.DENSE_LIMIT", limit)
+    monkeypatch.setattr("rfmdp.model.packing.DENSE_LIMIT", limit)
     found = explore(GRID, np.array([0]), expand_mixed)
     name = [tuple(v) for v in found.valuations.tolist()]
     assert name == sorted(name)
@@ -80,17 +80,17 @@ def test_blocks_may_mix_sizes(limit, monkeypatch):
 @pytest.mark.parametrize("limit", [0, 100])
 def test_leaving_the_domain_is_refused(limit, monkeypatch):
     """A code outside the packed domain never reaches the table."""
-    monkeypatch.setattr("rfmdp.model.buffer.DENSE_LIMIT", limit)
+    monkeypatch.setattr("rfmdp.model.packing.DENSE_LIMIT", limit)
     with pytest.raises(ModelError, match="leaves the variables' ranges"):
-        explore(GRID, np.array([0]), lambda c: [RowBlock.joined(np.arange(len(c)), 0, c - 1, [])])
+        explore(GRID, np.array([0]), lambda c: [RowBlock(np.arange(len(c)), 0, c - 1, [])])
 
 
 def test_a_row_that_is_too_large_is_named():
     """The product of sizes is checked before memory is asked for."""
     wide = np.zeros((1, 2**11), dtype=np.int64)
-    moves = [(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
+    moves = [BlockMove(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
     with pytest.raises(ModelError, match=r"State \(x=0, y=0\): a row with 8.59e\+09 successors"):
-        explore(GRID, np.array([0]), lambda c: [RowBlock.joined(np.array([0]), 0, c, moves)])
+        explore(GRID, np.array([0]), lambda c: [RowBlock(np.array([0]), 0, c, moves)])
 
 
 def test_all_deadlocks_are_counted():
@@ -110,36 +110,29 @@ def test_deadlocks_loop_and_are_labelled():
 @pytest.mark.filterwarnings("ignore:overflow")
 @given(st.integers(0, 2**32))
 def test_kernels_equal_their_python(seed):
-    """Compiled and plain numbering agree, and both equal broadcast sums."""
+    """Codes are broadcast sums; compiled and plain numbering agree, dense and hashed."""
     rng = np.random.default_rng(seed)
     rows, widths = int(rng.integers(1, 5)), rng.integers(1, 4, 3)
-    offset = np.concatenate([[0], np.cumsum(widths)])
-    contribution = rng.integers(0, 50, (rows, offset[-1]))
-    size = rng.integers(1, widths + 1, (rows, 3)).astype(np.int32)
-    rest = rng.integers(0, 50, rows)
-    total = size.prod(axis=1, dtype=np.int64)
-
-    def run(kernel):
-        results = []
-        for dense, length in ((True, 256), (False, 512)):
-            table, known = np.zeros(length, np.int32), np.zeros((256, 1), np.int64)
-            out = np.zeros(int(total.sum()), np.int32)
-            block = (rest, contribution, offset, size, total)
-            scratch = np.zeros((64, 1), np.int64)
-            end = kernel(block, 0, table, known, 0, scratch, out, 256, dense)
-            assert end[0] == rows
-            results.append(known[out, 0])
-        return results
-
+    moves = [
+        BlockMove(i, np.zeros(rows), rng.integers(1, d + 1, rows), rng.integers(0, 50, (rows, d)))
+        for i, d in enumerate(widths)
+    ]
+    block = RowBlock(np.arange(rows), 0, rng.integers(0, 50, rows), moves)
     expected = []
     for r in range(rows):
-        parts = [contribution[r, offset[i] : offset[i] + size[r, i]] for i in range(3)]
-        tensor = rest[r] + parts[0][:, None, None] + parts[1][:, None] + parts[2]
+        parts = [move.contribution[r, : move.size[r]] for move in moves]
+        tensor = block.rest[r] + parts[0][:, None, None] + parts[1][:, None] + parts[2]
         expected.append(tensor.ravel())
-    wanted = np.concatenate(expected)
-    kernel = kernels.number_successors
-    for found in (*run(kernel), *run(kernel.py_func)):
-        assert np.array_equal(found, wanted)
+    codes = block.codes(slice(0, rows))
+    assert np.array_equal(codes, np.concatenate(expected))
+    assert np.array_equal(block.codes(slice(rows - 1, rows)), expected[-1])
+    for kernel in (kernels.enter_states, kernels.enter_states.py_func):
+        for dense, length in ((True, 256), (False, 512)):
+            table, known = np.zeros(length, np.int32), np.zeros((256, 1), np.int64)
+            numbers = np.zeros(len(codes), np.int32)
+            count = kernel(table, known, 0, dense, codes[:, None], numbers)
+            assert count == len(np.unique(codes))
+            assert np.array_equal(known[numbers, 0], codes)
 
 
 def test_building_needs_at_most_thrice_the_model(described):

@@ -15,8 +15,7 @@ from rfmdp.outer.plain import PlainWalk
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, Singleton
+from rfmdp.sets.families import Interval, Singleton, bounds
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
 from true_values import LEEWAY, exact_steps, true_value

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import quarter
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import tighten
-from rfmdp.sets.families import Interval, L1Ball, LpBall
+from rfmdp.sets.families import Interval, L1Ball, LpBall, bounds
 from rfmdp.sets.vertices import vertices
 from set_twins import contains, minimise
 

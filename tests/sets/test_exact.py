@@ -8,8 +8,7 @@ from hypothesis import example, given, strategies as st
 
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_OFF
-from rfmdp.sets.boxes import tighten
-from rfmdp.sets.exact import FEW, excess, normalised, without_excess
+from rfmdp.sets.boxes import FEW, excess, normalised, tighten, without_excess
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
 

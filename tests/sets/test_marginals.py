@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.errors import ModelError
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton, bounds
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.vertices import vertices
 

@@ -4,8 +4,7 @@ from hypothesis import given, strategies as st
 
 from examples import half
 from rfmdp.sets import rational
-from rfmdp.sets.bounds import p_norm
-from rfmdp.sets.families import LpBall
+from rfmdp.sets.families import LpBall, p_norm
 from rfmdp.sets.vertices import vertices
 from set_twins import contains, minimise
 

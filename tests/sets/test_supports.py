@@ -8,10 +8,9 @@ from examples import half
 from outer.games import random_set, support_members
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels import supports as kernels
-from rfmdp.sets.exact import digits
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.supports import _none_or_any_one, outcome_flags, supports
+from rfmdp.sets.supports import _none_or_any_one, digits, outcome_flags, supports
 
 from .strategies import listed, listed_minimal
 

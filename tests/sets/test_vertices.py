@@ -7,8 +7,7 @@ from scipy.optimize import linprog
 
 from examples import quarter
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton, bounds
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.vertices import vertices, vertices_bulk
 from set_twins import contains, minimise

@@ -15,11 +15,12 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import TIED
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.flatten import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
 from rfmdp.sources import index as index_module
 from rfmdp.sources.index import Index
-from rfmdp.sources.source import Simulated, counted_truth, joint_successors
+from rfmdp.sources.source import Simulated, counted_truth
 from rfmdp.sources.structure import Structure, unknown
 
 COIN = """mdp

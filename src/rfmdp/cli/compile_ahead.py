@@ -93,7 +93,7 @@ def examples() -> Iterator[FactoredMDP]:
 
 def _first() -> bool:
     """Return whether kernels have never been compiled ahead here, and take note that they are."""
-    from rfmdp.kernels.cache import cache_folder
+    from rfmdp.kernels.decorator import cache_folder
 
     folder = cache_folder()
     try:

@@ -24,7 +24,7 @@ from rfmdp.formats.model_records import (
 )
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
-from rfmdp.model.restriction import Restriction
+from rfmdp.model.unroll import Restriction
 from rfmdp.objective import (
     SETS,
     Direction,

@@ -1,4 +1,4 @@
-"""Interval arithmetic: the loose product of PRISM and Storm; see `kernels.joint`."""
+"""Interval arithmetic: the loose product of PRISM and Storm; see `kernels.products`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IntervalArithmetic:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model."""
-        from rfmdp.kernels.joint import interval_answers, interval_rows
+        from rfmdp.kernels.products import interval_answers, interval_rows
 
         model = model.with_marginals(model.marginals.as_stated())
         packed = PackedModel(model, nature, memory=interval_scratch)

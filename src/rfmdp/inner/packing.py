@@ -41,6 +41,7 @@ Solve: TypeAlias = Callable[[FloatArray, IntArray, Answers, FloatArray, FloatArr
 NO_ANSWERS: Answers = (np.empty(0, dtype=np.int64), np.empty(0))
 
 MANY = 2**60  # vertices of a set that has no list of them
+APART = 64  # entries between arrays: more than a compiled loop takes at once
 
 
 class Layout(NamedTuple):
@@ -279,47 +280,53 @@ def scratch(model: FactoredMDP) -> Work:
     marginal with one outcome), the tensors along a path of the tree; slices (n d), bounds per
     depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; member
     (d + 1), a minimiser and its value; order (d); cursor (n), the next vertex per depth; classes
-    (n d), d outcomes per depth for `kernels.symmetry`; axes (n); curved (d), a member of such a
+    (n d), d outcomes per depth for `kernels.exact`; axes (n); curved (d), a member of such a
     set. `kernels.layout` has their places.
     """
     size, n, d = _largest(model)
     ones = model.marginals.sizes[model.row_marginals] == 1
     single = int(np.max(segment_sum(ones.astype(float), model.marginal_ptr), initial=0))
-    floats = [(2 + single) * size + 8, (n + 3) * (d + 8), size + 3 * d, n * d, n * d, d + 8]
+    floats = [(2 + single) * size + 8, (n + 3) * (d + 8), size + 3 * d, n * d, n * d, d + 8, d]
     require_memory(8 * sum(floats), f"Solving a row of {size} successors")
-    return (
-        *(np.zeros(length) for length in floats),
-        *(np.zeros(length, dtype=np.int64) for length in (d, n, n * d, n)),
-        np.zeros(d),
-    )
+    *arrays, curved = zeros_apart(floats, np.float64)
+    return (*arrays, *zeros_apart([d, n, n * d, n], np.int64), curved)
 
 
 def interval_scratch(model: FactoredMDP) -> Work:
-    """Return memory for one thread of `kernels.joint`: tensor (K), box (2 K), order, axes."""
+    """Return memory for one thread of `kernels.products`: tensor (K), box (2 K), order, axes."""
     from rfmdp.kernels.primitives import STACK
 
     size, n, _ = _largest(model)
-    order = np.zeros(size + STACK, dtype=np.int64)
-    axes = np.zeros(n, dtype=np.int64)
-    return np.zeros(size), np.zeros(2 * size), order, axes
+    floats = zeros_apart([size, 2 * size], np.float64)
+    return (*floats, *zeros_apart([size + STACK, n], np.int64))
 
 
 def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
-    """Return memory for one thread of `kernels.joint`: a set, v, p, order, curved.
+    """Return memory for one thread of `kernels.products`: a set, v, p, order, curved.
 
     kinds : of the balls
     """
     from rfmdp.kernels.primitives import STACK
 
     size, _, _ = _largest(model)
-    ball = (
-        np.zeros((1, 5), dtype=np.int64),
-        np.zeros(layout.LOWER + 3 * size),
-        frozen(np.zeros(0)),
-        minimiser_address(kinds),
-    )
-    order = np.zeros(size + STACK, dtype=np.int64)
-    return ball, np.zeros(size), np.zeros(size + 1), order, np.zeros(size)
+    data, v, p, curved = zeros_apart([layout.LOWER + 3 * size, size, size + 1, size], np.float64)
+    head, corners = np.zeros((1, 5), dtype=np.int64), frozen(np.zeros(0))
+    ball = head, data, corners, minimiser_address(kinds)
+    (order,) = zeros_apart([size + STACK], np.int64)
+    return ball, v, p, order, curved
+
+
+def zeros_apart(lengths: list[int], kind: type) -> list[AnyArray]:
+    """Return arrays that lie apart from each other, and from all others.
+
+    A compiled loop takes several entries at once only if what it writes is no closer than that to
+    what it reads. So the order of its sums, and their last digits, would depend on where the
+    system puts small arrays.
+    """
+    begin = starts([length + APART for length in lengths]) + APART
+    memory = np.zeros(begin[-1], dtype=kind)
+    pairs = zip(begin.tolist(), lengths, strict=False)
+    return [memory[first : first + length] for first, length in pairs]
 
 
 def _largest(model: FactoredMDP) -> tuple[int, int, int]:

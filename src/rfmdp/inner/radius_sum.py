@@ -62,7 +62,7 @@ class RadiusSum:
             If a row has a marginal that is no Lp ball, or balls of different exponents.
             Singletons, and balls of radius zero, fit every exponent.
         """
-        from rfmdp.kernels.joint import radius_sum_rows
+        from rfmdp.kernels.products import radius_sum_rows
 
         radius, exponent = _row_balls(model, self.composition)
         nominals = model.marginals.outcome_ptr, model.marginals.nominal

@@ -20,9 +20,9 @@ DENSE = 19
 HEADER = 20
 # fields of records; a list in memory is its length and then its entries
 # command: place of the guard, module, slot (0: unlabelled), updates from .. to, whether
-# probabilities have upper ends, its distribution if that is constant, rows of `delta`, the state
-# for which the distribution and the changes are known, and the distribution
-GUARD, MODULE, SLOT, FIRST, LAST, HAS_UPPER, CONSTANT, CHANGES, KNOWN, FOUND = range(10)
+# probabilities have upper ends, its distribution if that is constant, rows of `delta`; the stamp
+# of the state for which `delta` is filled, and the distribution there
+GUARD, MODULE, SLOT, FIRST, LAST, HAS_UPPER, CONSTANT, CHANGES, MOVES_STAMP, MOVES = range(10)
 # update: places and cells of its probability or interval, assignments from .. to
 LOWER, LOWER_CELL, UPPER, UPPER_CELL, FIRST_ASSIGNED, LAST_ASSIGNED = range(6)
 UPDATE = 6

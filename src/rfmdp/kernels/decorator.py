@@ -17,18 +17,27 @@ Of processes that need the same kernel at once, one compiles it and the others w
 
 numba is imported when the first kernel is compiled. A command may have it wait (`interpreting`):
 a tiny model is solved by the text of kernels before numba would be there.
+
+The folder of compiled kernels has a name for each text of all kernels, because numba looks at the
+file of a kernel to see whether its machine code is stale, not at the files of the steps that it
+calls. numba's files are pickles: who writes to the folder runs code as the user who reads it. So a
+folder is used only if it is no link, belongs to this user, and nobody else may enter it.
 """
 
+import hashlib
 import os
+import stat
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rfmdp.kernels.cache import cache_folder
-
+VARIABLE = "NUMBA_CACHE_DIR"  # where numba keeps machine code; a user who sets it trusts the folder
 SMALL = 40_000  # entries that Python goes through in a tenth of a second, about
 CALLS = 400  # of kernels, after which machine code would have been quicker
 
@@ -37,7 +46,7 @@ CALLS = 400  # of kernels, after which machine code would have been quicker
 # nogil: threads may run side by side. error_model: no hidden branch for division by zero.
 # _nrt: no reference counts (numba's runtime), see above. It is the one option that numba has but
 # does not document (its issue 1204), and nothing documented does the same: with the counts, Frozen
-# Lake at radius 0.025 takes 1.06 s instead of 0.60 s to solve.
+# Lake at radius 0.025 takes 2.2 s instead of 1.0 s to solve.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "nogil": True,
@@ -252,3 +261,49 @@ def _alone(function: Callable[..., Any]) -> Iterator[None]:
 
 def _lock(function: Callable[..., Any]) -> str:
     return os.path.join(cache_folder(), f"{function.__module__}.{function.__qualname__}.lock")
+
+
+@cache
+def cache_folder() -> str:
+    """Return the folder of the compiled kernels of this version."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in [*sorted(here.glob("*.py")), here.parent / "rounding.py"]:
+        digest.update(path.read_bytes())
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    base = os.environ.get(VARIABLE) or private_folder(os.path.join(home, "rfmdp-kernels"))
+    return os.path.join(base, f"kernels-{digest.hexdigest()[:16]}")
+
+
+def private_folder(folder: str) -> str:
+    """Return a folder that only this user can enter.
+
+    It is `folder`, else one of this user among the temporary files, else a new one that ends with
+    the process.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    for path in (folder, os.path.join(tempfile.gettempdir(), f"rfmdp-{user}")):
+        if _is_private(path):
+            return path
+    return _temporary().name
+
+
+def _is_private(folder: str) -> bool:
+    """Make the folder if there is none; return whether it is this user's alone, and writable."""
+    try:
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        if not os.path.lexists(folder):
+            os.mkdir(folder, 0o700)
+        state = os.lstat(folder)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(state.st_mode) or not os.access(folder, os.W_OK):
+        return False
+    if not hasattr(os, "getuid"):  # Windows has other rules for who may enter
+        return True
+    return state.st_uid == os.getuid() and stat.S_IMODE(state.st_mode) == 0o700
+
+
+@cache
+def _temporary() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="rfmdp-")

@@ -14,14 +14,25 @@ min { sum A[o1..on] p1[o1] ... pn[on] : p_i in P_i } for every row.
 `sets` and `work` are the tuples of `kernels.layout`; axes[0 : n] are the marginals of the row at
 hand, `size` its joint outcomes (the tensor is levels[0 : size]), `width` the outcomes of all its
 marginals together. Twin: `sets.rational.product_minimum`.
+
+Outcomes are *alike* if a row's tensor and its boxes stay what they are when the two change places
+in every axis of one size at once. Likeness is an equivalence, and all permutations within its
+classes change nothing. So of vertices that differ only by such permutations, one is enough: a tree
+needs only those of a first factor whose entries fall within each class; those of the next factor
+that fall within each class whose entries of the first were equal; and so on, because the
+permutations that are left to the next factor leave the vertices before it as they are.
+
+Classes are chains: before[i] is the outcome next below i that is alike, or -1.
 """
 
 from rfmdp.kernels import layout as slot
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset
 from rfmdp.kernels.rows import branch_margin, load, store, take_axes, terms_of, write_answer
-from rfmdp.kernels.symmetry import alike_outcomes, falls, split_classes
+from rfmdp.rounding import RENAMED
+
+WORTH = 200.0  # leaves of a tree from which on it pays to look for interchangeable outcomes
 
 
 @inline_kernel
@@ -145,7 +156,7 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     Every subtree left out has a bound of at least U - gap at that time, and every leaf one of at
     least `least`, so that the smaller of these is a lower bound at the end; at the node limit L
     stays what it was. A node whose step 1 gives a product is a leaf. Of vertices that are the same
-    but for names of outcomes one is looked at (`kernels.symmetry`).
+    but for names of outcomes one is looked at.
 
     low, high : L and U so far; U is attained by the product in `best`
     gap : a subtree that could lower U by no more is left out
@@ -253,6 +264,80 @@ def solve_tensor(sets, work, n, size, width, gap, limit):
         return low, high, -1
     low, high, nodes = branch(sets, work, n, size, width, low, high, 0.5 * gap, limit)
     return low, high, nodes if nodes <= limit else -1 - nodes
+
+
+@step_kernel
+def alike_outcomes(head, data, axes, n, levels, size, image, before):
+    """Fill before[0 : d] for the tensor levels[0 : size], d the size of the last axis.
+
+    Returns d, or 0 if no two outcomes are alike. image (size,) is scratch memory.
+    """
+    leaves, d, found = 1.0, head[axes[n - 1], slot.SIZE], False
+    for k in range(n - 1):
+        m = axes[k]
+        leaves *= (head[m, slot.CORNERS_END] - head[m, slot.CORNERS]) // head[m, slot.SIZE]
+    if leaves < WORTH:
+        return 0
+    for j in range(d):
+        before[j] = -1
+        for i in range(j - 1, -1, -1):
+            if same_bounds(head, data, axes, n, d, i, j) and same_values(
+                head, axes, n, levels, size, image, d, i, j
+            ):
+                before[j], found = i, True
+                break
+    return d if found else 0
+
+
+@inline_kernel
+def same_bounds(head, data, axes, n, d, i, j):
+    """Return whether outcomes i and j have the same bounds in all axes of size d, boxes all."""
+    for k in range(n):
+        m = axes[k]
+        if head[m, slot.SIZE] == d:
+            lower = head[m, slot.PLACE] + slot.LOWER
+            if head[m, slot.KIND] > slot.BOX or data[lower + i] != data[lower + j]:
+                return False
+            if data[lower + d + i] != data[lower + d + j]:
+                return False
+    return True
+
+
+@inline_kernel
+def same_values(head, axes, n, levels, size, image, d, i, j):
+    """Return whether the tensor stays the same if i and j change places in all axes of size d."""
+    image[0], count = 0.0, 1
+    for k in range(n):
+        wide = head[axes[k], slot.SIZE]
+        for f in range(count - 1, -1, -1):
+            base = image[f] * wide
+            for o in range(wide - 1, -1, -1):
+                image[f * wide + o] = base + o
+            if wide == d:
+                image[f * wide + i], image[f * wide + j] = base + j, base + i
+        count *= wide
+    f = 0
+    while f < size and levels[f] == levels[int(image[f])]:
+        f += 1
+    return f == size
+
+
+@inline_kernel
+def falls(corners, c, d, before, at):
+    """Return whether the entries of a vertex fall within every class, rounding aside."""
+    for i in range(d):
+        j = before[at + i]
+        if j >= 0 and corners[c + i] > corners[c + j] + RENAMED:
+            return False
+    return True
+
+
+@inline_kernel
+def split_classes(corners, c, d, before, at, then):
+    """Fill before[then : then + d] with the classes whose entries of a vertex are equal."""
+    for i in range(d):
+        j = before[at + i]
+        before[then + i] = j if j >= 0 and corners[c + i] == corners[c + j] else -1
 
 
 @kernel

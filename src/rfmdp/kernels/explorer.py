@@ -9,7 +9,7 @@ vectors  key, key_table, keys: a key, and a hash table of those that are known (
          distributions, support: what commands do with a vector of probabilities, random choices
 states   known (S, words): packed states by discovery; table: a hash table of them (index + 1), or,
          if dense, with a slot for every word
-found    rows, marginals, successors: what was found so far
+explored rows, marginals, successors: those of all states so far
 scratch  tensor, delta: words of the successors of a row, changes of words by all commands
 """
 
@@ -62,7 +62,7 @@ def _moves(c, machine, vectors, delta):
             change = (value - memory[memory[v + at.CELL]]) << memory[v + at.SHIFT]
             delta[row, memory[v + at.WORD]] += change
         row += 1
-    memory[c + at.FOUND], memory[c + at.KNOWN] = d, memory[at.STAMP]
+    memory[c + at.MOVES], memory[c + at.MOVES_STAMP] = d, memory[at.STAMP]
     return at.DONE, 0
 
 
@@ -75,7 +75,7 @@ def _expand_tensor(count, memory, distributions, marginals, known, scratch):
         tensor[0, w] = known[memory[at.EXPANDED], w]
     for k in range(count):
         c = memory[memory[at.CHOSEN] + k]
-        d, first = memory[c + at.FOUND], memory[c + at.CHANGES]
+        d, first = memory[c + at.MOVES], memory[c + at.CHANGES]
         outcomes = distributions[d, at.SUPPORT_END] - distributions[d, at.SUPPORT]
         if distributions[d, at.MARGINAL] >= 0:
             marginals[stored, at.IDENTIFIER] = distributions[d, at.MARGINAL]
@@ -124,10 +124,10 @@ def _enabled(machine):
         bucket = memory[m + at.BUCKETS + value]
         for i in range(memory[bucket]):
             c = memory[bucket + 1 + i]
-            found = run(memory[c + at.GUARD], code, memory, floats)
-            if found < 0:
+            holds = run(memory[c + at.GUARD], code, memory, floats)
+            if holds < 0:
                 return at.NO_GUARD, c
-            if found == 0:
+            if holds == 0:
                 continue
             slot = memory[c + at.SLOT]
             if slot == 0:
@@ -176,10 +176,10 @@ def _choose_next(group, memory):
 
 
 @inline_kernel
-def _mix(row, marginal, successor, memory, vectors, found):
+def _mix(row, marginal, successor, memory, vectors, explored):
     """Make the rows of the state one random choice; returns `NEW_MIX` if it is not known yet."""
     key, key_table, keys, distributions, _ = vectors
-    rows, marginals, _ = found
+    rows, marginals, _ = explored
     size, own = 2 * (memory[at.ROWS] - row) + memory[at.MARGINALS] - marginal, marginal
     memory[at.KEY_SIZE] = max(size, memory[at.KEY_SIZE])
     if size > key.shape[0] or marginal >= marginals.shape[0]:
@@ -208,7 +208,7 @@ def _mix(row, marginal, successor, memory, vectors, found):
 
 
 @kernel
-def explore(machine, vectors, states, found, scratch, pause):
+def explore(machine, vectors, states, explored, scratch, pause):
     """Expand states in the order of discovery; returns (status, detail).
 
     The state of any other status than `DONE` and `PAUSE` is taken back, and comes again at the
@@ -219,7 +219,7 @@ def explore(machine, vectors, states, found, scratch, pause):
     memory, _, _, _ = machine
     _, _, _, distributions, _ = vectors
     known, table = states
-    rows, marginals, successors = found
+    rows, marginals, successors = explored
     tensor, delta = scratch
     while memory[at.EXPANDED] < memory[at.STATES]:
         s = memory[at.EXPANDED]
@@ -243,9 +243,9 @@ def explore(machine, vectors, states, found, scratch, pause):
                 total = 1.0
                 for k in range(count):
                     c = memory[memory[at.CHOSEN] + k]
-                    if memory[c + at.KNOWN] != memory[at.STAMP] and status == at.DONE:
+                    if memory[c + at.MOVES_STAMP] != memory[at.STAMP] and status == at.DONE:
                         status, detail = _moves(c, machine, vectors, delta)
-                    d = memory[c + at.FOUND]
+                    d = memory[c + at.MOVES]
                     total *= distributions[d, at.SUPPORT_END] - distributions[d, at.SUPPORT]
                 if status == at.DONE and total >= 2.0**31:
                     status = at.TOO_LARGE
@@ -278,7 +278,7 @@ def explore(machine, vectors, states, found, scratch, pause):
                 more = _choose_next(group, memory)
             group += 1
         if status == at.DONE and memory[at.CHAIN] != 0 and memory[at.ROWS] > row + 1:
-            status = _mix(row, marginal, successor, memory, vectors, found)
+            status = _mix(row, marginal, successor, memory, vectors, explored)
         if status != at.DONE:
             memory[at.ROWS], memory[at.MARGINALS], memory[at.SUCCESSORS] = row, marginal, successor
             return status, detail

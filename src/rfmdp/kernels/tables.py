@@ -1,12 +1,11 @@
-"""Hash tables of packed states, keys and segments; numbers of successors; the final order of rows.
+"""Hash tables of packed states, keys and segments; the final order of rows.
 
-Tables hold index + 1, so zeros are empty: a fresh page of zeros is. Numbering stops before a row
-that could overflow its buffers; the caller grows them and calls again from that row.
+Tables hold index + 1, so zeros are empty: a fresh page of zeros is.
 """
 
 import numpy as np
 
-from rfmdp.kernels.addresses import DENSE, ENTRIES, OWNER, SIZE, STATES
+from rfmdp.kernels.addresses import ENTRIES, OWNER, SIZE
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
 # 2**64 / golden ratio: multiplying by it spreads neighbouring codes over the high bits
@@ -42,16 +41,20 @@ def fill_states(table, known, count):
 
 
 @kernel
-def enter_states(table, known, memory, words, out):
-    """Give numbers to some states (N, words), new ones the next; fills out (N,)."""
+def enter_states(table, known, count, dense, words, numbers):
+    """Fill the numbers (N,) of states (N, words), new ones the next; returns how many are known.
+
+    table : a place for every word of the domain if `dense`, else of a power of two slots
+    """
     for k in range(words.shape[0]):
-        slot = words[k, 0] if memory[DENSE] else state_slot(words, k, table, known)
+        slot = words[k, 0] if dense else state_slot(words, k, table, known)
         if table[slot] == 0:
             for w in range(known.shape[1]):
-                known[memory[STATES], w] = words[k, w]
-            memory[STATES] += 1
-            table[slot] = memory[STATES]
-        out[k] = table[slot] - 1
+                known[count, w] = words[k, w]
+            count += 1
+            table[slot] = count
+        numbers[k] = table[slot] - 1
+    return count
 
 
 @step_kernel
@@ -119,81 +122,19 @@ def number_segments(data, begin, end, table, ids, first):
     return count
 
 
-@inline_kernel
-def row_codes(rest, contribution, offset, size, r, codes):
-    """Fill codes (K, 1) with those of the successors of row `r`, C order, and return their number.
-
-    code[o1, ..., on] = rest + sum_i contribution_i[o_i]; `contribution[r, offset[i] + o]` is that
-    of outcome `o` of move `i`, and only the first `size[r, i]` outcomes are read.
-    """
-    base = rest[r]
-    for i in range(size.shape[1]):
-        if size[r, i] == 1:
-            base += contribution[r, offset[i]]
-    codes[0, 0] = base
-    total = 1
-    for i in range(size.shape[1]):
-        d = size[r, i]
-        if d == 1:
-            continue
-        at = offset[i]
-        # backwards in place: entry k*d + o never lies before an entry that is still to be read
-        for k in range(total - 1, -1, -1):
-            head = codes[k, 0]
-            for o in range(d - 1, -1, -1):
-                codes[k * d + o, 0] = head + contribution[r, at + o]
-        total *= d
-    return total
-
-
 @kernel
-def number_successors(block, row, table, known, count, scratch, out, domain, dense):
-    """Give numbers to the successors of rows `row..`, new ones the next.
+def arrange(explored, rank, place_S, position, rows, marginals, successors):
+    """Put rows in the order of their states, those of one state as they were met.
 
-    Returns (next row, count, entries of `out` filled). A next row of -1 - r says that row r left
-    the domain.
-
-    block : rest, contribution, offset, size, tensor: see `row_codes`; tensor (N,) successors
-    table : a place for every code of the domain if `dense`, else a hash table of a power of two
-        slots, at most half full (`kernels.tables`)
-    known : (room, 1), of which `count` codes are numbered so far
-    scratch : (largest tensor, 1)
-    out : starts at the first successor of `row`
-    """
-    rest, contribution, offset, size, tensor = block
-    at = 0
-    for r in range(row, rest.shape[0]):
-        room = count + tensor[r]
-        if room > known.shape[0] or (not dense and 2 * room > table.shape[0]):
-            return r, count, at
-        total = row_codes(rest, contribution, offset, size, r, scratch)
-        for k in range(total):
-            code = scratch[k, 0]
-            if code < 0 or code >= domain:
-                return -1 - r, count, at
-            slot = code if dense else state_slot(scratch, k, table, known)
-            if table[slot] == 0:
-                known[count, 0] = code
-                count += 1
-                table[slot] = count
-            out[at] = table[slot] - 1
-            at += 1
-    return rest.shape[0], count, at
-
-
-@kernel
-def arrange(found, rank, place_S, position, rows, marginals, successors):
-    """Put rows in the order of their states, those of one state as they were found.
-
-    found : rows (R, 4) state, action, number of marginals, number of successors; marginals (U, 2)
-        and successors (K,), row by row
+    explored : rows (R, 4) state, action, number of marginals, number of successors; marginals
+        (U, 2) and successors (K,), row by row
     rank : (S,) final numbers of states
     place_S : (S,) first row of every final state; moved on
     position : (R,) filled with the place of every row
     rows : filled with action (R,), marginal_ptr (R + 1,), successor_ptr (R + 1,); these are zeros
     marginals : filled with identifier (U,), factor (U,)
     """
-    old_rows, old_marginals, old_successors = found
+    old_rows, old_marginals, old_successors = explored
     action, marginal_ptr, successor_ptr = rows
     identifier, factor = marginals
     for r in range(position.shape[0]):

@@ -25,7 +25,7 @@ from rfmdp.language.states import CHUNK, State, evaluate_states
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.frontier import Deadlock, Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
-from rfmdp.model.touching import warn_if_touching
+from rfmdp.model.report import warn_if_touching
 from rfmdp.model.validate import is_valid
 from rfmdp.record import Provenance
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray

@@ -26,10 +26,9 @@ from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.buffer import ROOM, Buffer, StateTable, grow
 from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, arranged
-from rfmdp.model.packing import Packing
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 RANGE = 2**31  # values of a variable that was given a range are fewer
@@ -193,12 +192,14 @@ class StateExplorer:
         number = int(self.memory[addresses.EXPANDED]) if number is None else number
         return State(self.checked, self.packing.unpack(self.states.known[number : number + 1])[0])
 
-    def _enter(self, words: IntArray) -> IntArray:
+    def _enter(self, words: IntArray) -> Int32Array:
         expect(EFFORT * len(words))
-        self.states.make_room(0, len(words))
-        out = np.empty(len(words), dtype=np.int64)
-        tables.enter_states(self.states.table, self.states.known, self.memory, words, out)
-        return out
+        states, numbers = self.states, np.empty(len(words), dtype=np.int32)
+        states.make_room(0, len(words))
+        self.memory[addresses.STATES] = tables.enter_states(
+            states.table, states.known, 0, states.dense, words, numbers
+        )
+        return numbers
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""

@@ -27,10 +27,10 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.ties import shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.flatten import joint_successors
 from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.source import joint_successors
 from rfmdp.sources.structure import Structure, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 

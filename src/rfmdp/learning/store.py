@@ -25,8 +25,7 @@ from rfmdp.ragged import (
     starts,
 )
 from rfmdp.rounding import SUM_SLACK, one_minus
-from rfmdp.sets.boxes import box_centres, tighten
-from rfmdp.sets.exact import normalised
+from rfmdp.sets.boxes import box_centres, normalised, tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray

@@ -2,6 +2,6 @@
 
 `arrays` is the finished model, `build` makes one from a Python description (`Action`, `Move`),
 `FactoredMDP.from_arrays` and `from_rows` from numbers, `validate` lists what is wrong with one.
-Underneath, `frontier` explores, over packed states (`packing`, `numbering`) in growing arrays
-(`buffer`). `flatten`, `restrict` and `unroll` make a model of another one.
+Underneath, `frontier` explores, over packed states in growing arrays (`packing`). `flatten` and
+`unroll` make a model of another one.
 """

@@ -315,7 +315,7 @@ class FactoredMDP:
         UnsupportedError
             For a floor with a norm other than L-infinity.
         """
-        from rfmdp.model.touching import warn_if_touching
+        from rfmdp.model.report import warn_if_touching
         from rfmdp.sets.marginals import balls_around, boxes_around, radii_of
 
         if self.uncertain:

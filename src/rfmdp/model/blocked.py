@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from tempfile import SpooledTemporaryFile
@@ -19,14 +19,11 @@ from weakref import finalize
 
 import numpy as np
 
-from rfmdp.errors import ModelError
 from rfmdp.memory import available_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.report import model_sizes
 from rfmdp.ragged import segment_lengths, starts
-from rfmdp.record import Provenance
-from rfmdp.sets.marginals import Marginals
-from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
+from rfmdp.types import AnyArray, IntArray, frozen
 
 # sizes of blocks depend on the model alone, so that results do not depend on who computes them
 TRANSITIONS = 1 << 23  # of a block, about
@@ -35,6 +32,11 @@ LITTLE = 1 << 16  # transitions that are not
 SHARE = 0.4  # of free memory that packed blocks may take before they go to disk
 
 Change = Callable[[FactoredMDP], FactoredMDP]
+OF_FRAME = {
+    *("states", "variables", "valuations", "initial", "actions", "marginals", "outcome_names"),
+    *("labels", "rewards", "formulas", "provenance", "uncertain", "label", "find"),
+    *("state_values", "state_name", "marginal_name"),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +111,8 @@ class BuiltRows:
 class BlockedMDP:
     """A robust factored MDP by its blocks. See the module's docstring.
 
-    `frame` has the states, their labels and variables, and all sets, but no rows. The sets of a
-    block are changed as `change` says when it is made.
+    `frame` has the states, their labels and variables, and all sets, but no rows; what rewards pay
+    is known to the blocks. The sets of a block are changed when it is made.
     """
 
     frame: FactoredMDP
@@ -118,7 +120,7 @@ class BlockedMDP:
     rows: int
     transitions: int
     blocks: int
-    change: Change | None = None
+    changes: tuple[Change, ...] = ()  # of the sets, one after another
     scheduler: str | None = None  # address of the Dask cluster that solves it; None: this process
     store: BlockStore | None = None  # where packed blocks are kept; None: made when needed
 
@@ -139,7 +141,7 @@ class BlockedMDP:
     @property
     def block_ptr(self) -> IntArray:
         """The first state of every block, (B + 1,)."""
-        return np.arange(self.blocks + 1) * self.states // self.blocks
+        return np.arange(self.blocks + 1) * self.frame.states // self.blocks
 
     def packed(self, number: int) -> PackedBlock:
         """Return a block, packed."""
@@ -148,85 +150,11 @@ class BlockedMDP:
         first, last = self.block_ptr[number : number + 2].tolist()
         return pack(local(self.source.rows_of(first, last), first, self.states))
 
-    @property
-    def states(self) -> int:
-        """Number of states."""
-        return self.frame.states
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The variables of a state."""
-        return self.frame.variables
-
-    @property
-    def valuations(self) -> Int32Array:
-        """Their values in all states, (S, vars)."""
-        return self.frame.valuations
-
-    @property
-    def initial(self) -> IntArray:
-        """The initial states, (I,)."""
-        return self.frame.initial
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        """The names of actions."""
-        return self.frame.actions
-
-    @property
-    def marginals(self) -> Marginals:
-        """The sets of all blocks."""
-        return self.frame.marginals
-
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """The effects of their outcomes."""
-        return self.frame.outcome_names
-
-    @property
-    def labels(self) -> Mapping[str, BoolArray]:
-        """Where labels hold, (S,) each."""
-        return self.frame.labels
-
-    @property
-    def rewards(self) -> Mapping[str, Rewards]:
-        """The names of reward structures; what they pay is known to the blocks."""
-        return self.frame.rewards
-
-    @property
-    def formulas(self) -> Mapping[str, Any]:
-        """Constants and formulas that properties may use."""
-        return self.frame.formulas
-
-    @property
-    def provenance(self) -> Provenance | None:
-        """Where the model comes from."""
-        return self.frame.provenance
-
-    @property
-    def uncertain(self) -> bool:
-        """Whether nature has a choice somewhere."""
-        return self.frame.uncertain
-
-    def label(self, name: str) -> BoolArray:
-        """Return where a label holds, (S,)."""
-        return self.frame.label(name)
-
-    def find(self, **values: int) -> int:
-        """Return the state with the given values of all variables."""
-        return self.frame.find(**values)
-
-    def state_values(self, states: IntArray) -> Int32Array:
-        """Return the variables of some states, (N, vars)."""
-        return self.frame.state_values(states)
-
-    def state_name(self, state: int) -> str:
-        """Return a state as `(x=1, y=0)`."""
-        return self.frame.state_name(state)
-
-    def marginal_name(self, j: int) -> str:
-        """Return the identifier of a marginal for messages."""
-        return self.frame.marginal_name(j)
+    def __getattr__(self, name: str) -> Any:
+        """Return what the frame has: states, sets and names, but nothing of rows."""
+        if name not in OF_FRAME:
+            raise AttributeError(f"A model in blocks has no {name!r}.")
+        return getattr(self.frame, name)
 
     def with_provenance(self, **changes: Any) -> BlockedMDP:
         """Return the same model with other fields of its provenance, if it has one."""
@@ -236,19 +164,14 @@ class BlockedMDP:
         self, radius: float, floor: float = 0.0, *, exponent: float = np.inf
     ) -> BlockedMDP:
         """Return the model with balls around its distributions; see `FactoredMDP.with_radius`."""
-        if self.uncertain:
-            raise ModelError(
-                "with_radius: must be around a nominal model, this one has sets of its own; use "
-                "model.nominal().with_radius(...) to drop them first."
-            )
         frame = self.frame.with_radius(radius, floor, exponent=exponent)
-        change = methodcaller("with_radius", radius, floor, exponent=exponent)
-        return replace(self, frame=frame, change=_both(self.change, change))
+        change: Change = methodcaller("with_radius", radius, floor, exponent=exponent)
+        return replace(self, frame=frame, changes=(*self.changes, change))
 
     def nominal(self) -> BlockedMDP:
         """Return the model with every set replaced by its nominal member."""
-        change = methodcaller("nominal")
-        return replace(self, frame=self.frame.nominal(), change=_both(self.change, change))
+        change: Change = methodcaller("nominal")
+        return replace(self, frame=self.frame.nominal(), changes=(*self.changes, change))
 
     def written(self) -> FactoredMDP:
         """Return the model with all its rows.
@@ -258,30 +181,17 @@ class BlockedMDP:
         ResourceError
             If there is no memory for them.
         """
-        model = changed(self.source.whole(), self.change)
+        model = changed(self.source.whole(), self.changes)
         return replace(model, provenance=self.provenance)
 
 
-def _both(first: Change | None, second: Change) -> Change:
-    return second if first is None else _Changes(first, second)
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """One change after another; it travels between processes."""
-
-    first: Change
-    second: Change
-
-    def __call__(self, model: FactoredMDP) -> FactoredMDP:
-        return self.second(self.first(model))
-
-
-def changed(model: FactoredMDP, change: Change | None) -> FactoredMDP:
+def changed(model: FactoredMDP, changes: Sequence[Change]) -> FactoredMDP:
     """Return a model with other sets; what there is to warn of was said about the whole."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model if change is None else change(model)
+        for change in changes:
+            model = change(model)
+    return model
 
 
 def block_count(states: int, transitions: int) -> int:

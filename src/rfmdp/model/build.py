@@ -10,8 +10,17 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.description import Action, Amount, Predicate, States
-from rfmdp.model.expander import Expander, booleans, numbers, seeing_arrays
+from rfmdp.model.description import (
+    Action,
+    Amount,
+    Predicate,
+    States,
+    booleans,
+    numbers,
+    seeing_arrays,
+    select,
+)
+from rfmdp.model.expander import Expander
 from rfmdp.model.frontier import (
     NO_ACTION,
     Deadlock,
@@ -108,15 +117,14 @@ def _described(
     model = explore(packing, start, expander, deadlock=deadlock, progress=progress)
     states = States(packing.variables, model.valuations)
     model, used = with_used_marginals(model)
-    sets = expander.identifiers.sets
-    names = list(expander.identifiers.names)
+    names = list(expander.names)
     structures = _rewards(model, states, expander.actions, rewards)
     model, labelled = _by_name(model, expander.actions)
     return finished(
         model,
         labelled,
         _labels(states, labels),
-        marginals=Marginals.from_sets(sets[j] for j in used),
+        marginals=Marginals.from_sets(expander.sets[j] for j in used),
         factors=tuple(expander.factors),
         rewards=structures,
         marginal_names=tuple(names[j] for j in used),
@@ -197,7 +205,7 @@ def _rewards(
         for number, action in enumerate(actions):
             if row_states is not None and name in action.rewards:
                 rows = np.flatnonzero(model.row_actions == number)
-                there = States(model.variables, model.valuations, row_states[rows])
+                there = select(states, row_states[rows])
                 where = f'Reward "{name}", action {action.name!r}'
                 per_row[rows] = _evaluated(action.rewards[name], there, where)
         structures[name] = Rewards(state=per_state, row=per_row)

@@ -1,18 +1,22 @@
-"""The words of a Python description: states seen as arrays, moves of factors, actions."""
+"""The words of a Python description: states seen as arrays, moves of factors, actions.
+
+And the checks of what functions of states give.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.model.arrays import Variable, state_text
 from rfmdp.sets.families import AnySet
-from rfmdp.types import AnyArray, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 
 class States:
@@ -21,18 +25,15 @@ class States:
     Columns are read-only; `states.x + 1` makes a new array.
     """
 
-    __slots__ = ("_cache", "_rows", "_values", "_variables")
+    __slots__ = ("_cache", "_values", "_variables")
 
-    def __init__(
-        self, variables: Sequence[Variable], valuations: AnyArray, rows: IntArray | None = None
-    ) -> None:
+    def __init__(self, variables: Sequence[Variable], valuations: AnyArray) -> None:
         self._variables = variables
-        self._values = valuations  # (all, vars)
-        self._rows = rows  # those of this view, None for all
+        self._values = valuations  # (N, vars)
         self._cache: dict[str, IntArray] = {}
 
     def __len__(self) -> int:
-        return len(self._values) if self._rows is None else len(self._rows)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of the variables."""
@@ -42,12 +43,10 @@ class States:
         if name not in self._cache:
             names = list(self)
             if name not in names:
-                known = ", ".join(names)
-                raise ModelError(f"Variable {name} is not defined by the model; it has: {known}.")
-            column = self._values[:, names.index(name)]
-            if self._rows is not None:
-                column = column[self._rows]
-            self._cache[name] = frozen(column.astype(np.int64, copy=False))
+                raise ModelError(
+                    f"Variable {name} is not defined by the model; it has: {', '.join(names)}."
+                )
+            self._cache[name] = frozen(self._values[:, names.index(name)].astype(np.int64))
         return self._cache[name]
 
     def __getattr__(self, name: str) -> IntArray:
@@ -60,15 +59,12 @@ class States:
 
 
 def select(states: States, rows: IntArray) -> States:
-    """Return the view of some rows of a view; a variable may be named as it likes, so no method."""
-    if len(rows) == len(states):
-        return states
-    chosen = rows if states._rows is None else states._rows[rows]
-    return States(states._variables, states._values, chosen)
+    """Return some of the states; a variable may be named as it likes, so no method."""
+    return states if len(rows) == len(states) else States(states._variables, states._values[rows])
 
 
 def name_state(states: States, row: int) -> str:
-    """Return one state of a view as `(x=1, y=0)` for messages."""
+    """Return one state as `(x=1, y=0)` for messages."""
     return state_text(states, (states[name][row] for name in states))
 
 
@@ -118,3 +114,49 @@ class Action:
     guard: Predicate | None = None
     update: Callable[[States], Assignment] | None = None
     rewards: Mapping[str, Amount] = field(default_factory=dict)
+
+
+@contextmanager
+def seeing_arrays(where: str) -> Iterator[None]:
+    """Say what functions of states see, if one of them fails for it."""
+    try:
+        yield
+    except RfmdpError:
+        raise
+    except ValueError as error:
+        raise ModelError(
+            f"{where}: a function failed ({error}). Functions see arrays of many states: write "
+            "(s.x < 2) & (s.y > 0), np.minimum, np.where in place of `and`, `or`, `not`, `min`, "
+            "`if`."
+        ) from error
+
+
+def booleans(values: ArrayLike, states: States, where: str) -> BoolArray:
+    """Check what a predicate gave: (N,) booleans or one for all."""
+    return np.broadcast_to(_checked(values, states, where, "b", "booleans"), (len(states),))
+
+
+def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
+    """Check what a function of states gave: (N,) integers or one for all."""
+    return _checked(values, states, where, "iub", "integers").astype(np.int64, copy=False)
+
+
+def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
+    """Check what a function of states gave: (N,) numbers or one for all; NaN is refused."""
+    array = _checked(values, states, where, "iubf", "numbers")
+    spread = np.broadcast_to(array.astype(np.float64), (len(states),))
+    if np.isnan(spread).any():
+        row = int(np.flatnonzero(np.isnan(spread))[0])
+        raise ModelError(f"{where}: is NaN in state {name_state(states, row)}.")
+    return spread
+
+
+def _checked(values: ArrayLike, states: States, where: str, kinds: str, expected: str) -> AnyArray:
+    """Return an array (N,), or one entry for all, of one of NumPy's kinds."""
+    array = np.asarray(values)
+    if array.dtype.kind not in kinds or array.shape not in ((), (len(states),)):
+        raise ModelError(
+            f"{where}: must give {expected}, one per state ({len(states)}) or one for "
+            f"all, got {array.dtype} of shape {array.shape}."
+        )
+    return array

@@ -3,51 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError, RfmdpError
-from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
+from rfmdp.errors import ModelError
+from rfmdp.model.description import (
+    Action,
+    Assignment,
+    Move,
+    States,
+    booleans,
+    integers,
+    name_state,
+    select,
+)
 from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
 from rfmdp.model.packing import Packing
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import UncertaintySet, as_set
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
-
-
-class SetRegistry:
-    """The sets of a description that are marginals, by object identity."""
-
-    def __init__(self) -> None:
-        self.sets: list[UncertaintySet] = []
-        self.names: dict[str, int] = {}
-        self._number: dict[int, int] = {}  # by id(); `sets` keeps the objects alive
-
-    def number(self, uset: UncertaintySet, name: str) -> int:
-        """Return the identifier of a set; its first name stays."""
-        known = self._number.get(id(uset))
-        if known is not None:
-            return known
-        if name in self.names:
-            raise ModelError(
-                f"Marginal name {name!r} is given to two different sets. "
-                f"Use one object for one distribution, or two names."
-            )
-        self._number[id(uset)] = len(self.sets)
-        self.names[name] = len(self.sets)
-        self.sets.append(uset)
-        return len(self.sets) - 1
-
-    def fresh(self, name: str) -> str:
-        """Return a name that is not taken: the given one, or with a number."""
-        free, number = name, 1
-        while free in self.names:
-            number += 1
-            free = f"{name} ({number})"
-        return free
+from rfmdp.sets.families import UncertaintySet, as_set, bounds
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +37,15 @@ class _MovePlan:
 
 
 class Expander:
-    """Expands frontiers of a description. The sets that it met are in `identifiers`."""
+    """Expands frontiers of a description. Its marginals are `sets`, with `names`."""
 
     def __init__(self, packing: Packing, actions: Sequence[Action]) -> None:
         self.packing = packing
         self.actions = tuple(actions)
         self.factors: dict[str, int] = {}
-        self.identifiers = SetRegistry()
+        self.sets: list[UncertaintySet] = []
+        self.names: dict[str, int] = {}  # their numbers by name
+        self._numbers: dict[int, int] = {}  # of sets by id(); `sets` keeps the objects alive
         self._column = {v.name: i for i, v in enumerate(packing.variables)}
         self._plans = [[self._plan(a, move) for move in a.moves] for a in self.actions]
         for action in self.actions:
@@ -98,18 +74,34 @@ class Expander:
             raise ModelError(f"{where}: has {len(named)} sets, so identify() must choose one.")
         occurs = np.zeros((len(named), max(uset.size for _, uset in named)), dtype=np.bool_)
         marginal = np.full(len(named), CERTAIN, dtype=np.int32)
-        given = isinstance(move.marginals, Mapping)
+        named_by_user = isinstance(move.marginals, Mapping)
         for i, (name, uset) in enumerate(named):
             lower = bounds(uset)[0]
             if lower.max() >= 1.0:
                 occurs[i, int(lower.argmax())] = True
             else:
                 occurs[i, : uset.size] = True
-                name = name if given else self.identifiers.fresh(name)
-                marginal[i] = self.identifiers.number(uset, name)
+                marginal[i] = self._number(uset, name, named_by_user)
         factor = self.factors.setdefault(move.factor, len(self.factors))
         size = occurs.sum(axis=1).astype(np.int32)
         return _MovePlan(move, factor, where, marginal, size, occurs)
+
+    def _number(self, uset: UncertaintySet, name: str, named_by_user: bool) -> int:
+        """Return the identifier of a set; the same object is the same one, its first name stays."""
+        if id(uset) in self._numbers:
+            return self._numbers[id(uset)]
+        if named_by_user and name in self.names:
+            raise ModelError(
+                f"Marginal name {name!r} is given to two different sets. "
+                f"Use one object for one distribution, or two names."
+            )
+        free, copy = name, 1
+        while free in self.names:
+            copy += 1
+            free = f"{name} ({copy})"
+        self._numbers[id(uset)] = self.names[free] = len(self.sets)
+        self.sets.append(uset)
+        return self.names[free]
 
     def _block(self, number: int, states: States, rows: IntArray, codes: IntArray) -> RowBlock:
         """Build the rows of one action."""
@@ -120,7 +112,7 @@ class Expander:
             where = f"Action {action.name!r}, update"
             rest += self._change(action.update(states), states, where, claims)
         moves = [self._block_move(plan, states, claims) for plan in self._plans[number]]
-        return RowBlock.joined(rows, number, rest, moves)
+        return RowBlock(rows, number, rest, moves)
 
     def _block_move(self, plan: _MovePlan, states: States, claims: dict[str, str]) -> BlockMove:
         """Ask a move for its effect, outcome by outcome, over all rows that have it."""
@@ -136,7 +128,7 @@ class Expander:
             where = f"{plan.where}, outcome {outcome}"
             column = np.where(marginal[rows] == CERTAIN, 0, outcome)
             change[rows, column] = self._change(effect, part, where, claims)
-        return plan.factor, marginal, size, change
+        return BlockMove(plan.factor, marginal, size, change)
 
     def _change(
         self, values: Assignment, states: States, where: str, claims: dict[str, str]
@@ -172,57 +164,11 @@ class Expander:
         )
 
 
-@contextmanager
-def seeing_arrays(where: str) -> Iterator[None]:
-    """Say what functions of states see, if one of them fails for it."""
-    try:
-        yield
-    except RfmdpError:
-        raise
-    except ValueError as error:
-        raise ModelError(
-            f"{where}: a function failed ({error}). Functions see arrays of many states: write "
-            "(s.x < 2) & (s.y > 0), np.minimum, np.where in place of `and`, `or`, `not`, `min`, "
-            "`if`."
-        ) from error
-
-
 def enabled_rows(action: Action, states: States) -> IntArray:
     """Return the indices (N,) of the states where an action is enabled."""
     if action.guard is None:
         return np.arange(len(states))
     return np.flatnonzero(booleans(action.guard(states), states, f"Action {action.name!r}, guard"))
-
-
-def booleans(values: ArrayLike, states: States, where: str) -> BoolArray:
-    """Check what a predicate gave: (N,) booleans or one for all."""
-    return np.broadcast_to(_checked(values, states, where, "b", "booleans"), (len(states),))
-
-
-def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
-    """Check what a function of states gave: (N,) integers or one for all."""
-    return _checked(values, states, where, "iub", "integers").astype(np.int64, copy=False)
-
-
-def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
-    """Check what a function of states gave: (N,) numbers or one for all; NaN is refused."""
-    array = _checked(values, states, where, "iubf", "numbers")
-    spread = np.broadcast_to(array.astype(np.float64), (len(states),))
-    if np.isnan(spread).any():
-        row = int(np.flatnonzero(np.isnan(spread))[0])
-        raise ModelError(f"{where}: is NaN in state {name_state(states, row)}.")
-    return spread
-
-
-def _checked(values: ArrayLike, states: States, where: str, kinds: str, expected: str) -> AnyArray:
-    """Return an array (N,), or one entry for all, of one of NumPy's kinds."""
-    array = np.asarray(values)
-    if array.dtype.kind not in kinds or array.shape not in ((), (len(states),)):
-        raise ModelError(
-            f"{where}: must give {expected}, one per state ({len(states)}) or one for "
-            f"all, got {array.dtype} of shape {array.shape}."
-        )
-    return array
 
 
 def _identify(plan: _MovePlan, states: States) -> IntArray:

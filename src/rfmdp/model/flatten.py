@@ -11,19 +11,17 @@ lies on the pessimistic side.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.kernels.identify import flatten_rows
-from rfmdp.kernels.primitives import STACK
+from rfmdp.kernels.identify import joint_rows
 from rfmdp.kernels.tables import number_segments
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
-from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.ragged import chunks, entries, segment_lengths, starts
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -146,7 +144,7 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     ids = [np.empty(0, np.int64)]
     targets = [np.empty(0, np.int32)]
     count = 0
-    for begin, end in _chunks(model.successor_ptr):
+    for begin, end in chunks(model.successor_ptr, CHUNK):
         successors, boxes = _multiply(model, begin, end)
         numbers, different = shared(boxes)
         parts.append(different)
@@ -196,34 +194,50 @@ def is_known(model: FactoredMDP) -> bool:
     return bool(np.all(model.marginals.kind == Kind.SINGLETON))
 
 
-def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
-    """Return ranges of rows with about `CHUNK` transitions each, at least one row each."""
-    rows = len(successor_ptr) - 1
-    cuts = [0]
-    while cuts[-1] < rows:
-        goal = successor_ptr[cuts[-1]] + CHUNK
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(successor_ptr, goal, "right")) - 1))
-    return list(pairwise(cuts))
-
-
 def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Boxes]:
     """Return successors and boxes of the rows begin..end - 1, multiplied out."""
-    pointers = model.successor_ptr
-    sets = model.marginals.as_stated()
-    length = int(pointers[end] - pointers[begin])
+    sets, rows = model.marginals.as_stated(), np.arange(begin, end)
+    length = int(model.successor_ptr[end] - model.successor_ptr[begin])
     require_memory(3 * 28 * length, f"Multiplying out {model.transitions} transitions")
-    largest = int(np.max(segment_lengths(pointers[begin : end + 1]), initial=1))
-    size = np.empty(end - begin, dtype=np.int64)
-    targets = np.empty(length, dtype=np.int32)
-    lower, upper, nominal = boxes = tuple(np.empty(length) for _ in range(3))
-    used = flatten_rows(
-        *(begin, end, model.structure, (sets.lower, sets.upper, sets.nominal)),
-        (*(np.empty(largest) for _ in range(3)), np.empty(largest + STACK, dtype=np.int64)),
-        np.full(model.states, -1, dtype=np.int64),
-        *(size, targets, boxes),
-    )
-    lower, upper, nominal = lower[:used], upper[:used], nominal[:used]
+    size, targets, upper = joint_successors(model, rows, sets.upper)
+    lower, nominal = (joint_successors(model, rows, p)[2] for p in (sets.lower, sets.nominal))
+    row = np.repeat(rows - begin, size)
+    order = np.lexsort((targets, row))
+    order = order[upper[order] > 0.0]
+    size = np.bincount(row[order], minlength=len(rows))
+    targets, nominal = targets[order], nominal[order]
+    lower, upper = (np.minimum(bound[order], 1.0) for bound in (lower, upper))
     # whatever the rounding of the sum: the only successor of a row is certain
     single = np.repeat(size == 1, size)
     lower[single] = upper[single] = nominal[single] = 1.0
-    return targets[:used].copy(), (starts(size), lower, upper, nominal)
+    return targets, (starts(size), lower, upper, nominal)
+
+
+def joint_successors(
+    model: FactoredMDP, rows: IntArray, values: FloatArray
+) -> tuple[IntArray, Int32Array, FloatArray]:
+    """Return what rows (N,) lead to, as one distribution over successors each.
+
+    Parameters
+    ----------
+    model, rows
+        Some rows of a model.
+    values
+        (O,) probabilities of outcomes, or bounds of them: those of the marginals of a row are
+        multiplied, and added up where they lead to the same successor.
+
+    Returns
+    -------
+    sizes
+        (N,) different successors of every row.
+    targets, mass
+        (sum of sizes,) these successors, row after row, and the sums of products.
+    """
+    lengths = segment_lengths(model.successor_ptr)[rows]
+    length = int(lengths.sum())
+    sizes = np.empty(len(rows), dtype=np.int64)
+    targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
+    work = np.full(model.states, -1), np.empty(int(lengths.max(initial=1)))
+    entries = np.ascontiguousarray(values)
+    used = joint_rows(rows, model.structure, entries, work, sizes, targets, mass)
+    return sizes, targets[:used], mass[:used]

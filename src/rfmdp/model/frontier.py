@@ -19,64 +19,60 @@ how they are looked up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.buffer import Buffer, StateTable
-from rfmdp.model.packing import Packing
-from rfmdp.ragged import owners, starts
+from rfmdp.model.packing import Buffer, Packing, StateTable
+from rfmdp.ragged import chunks, owners, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
 NO_ACTION = -1  # of the self-loops that are given to deadlocks
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
+CHUNK = 1 << 17  # successors that are numbered at once, likewise
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBlock:
-    """N rows of different states, all with moves of the same n factors.
+class BlockMove(NamedTuple):
+    """The moves of one factor in N rows; outcome o of row r adds contribution[r, o] to a code."""
 
-    In row r, move i has `size[r, i]` outcomes, and outcome o adds `contribution[r, offset[i] + o]`
-    to the successor's code. `marginal` is the identifier of its distribution, or `CERTAIN` where
-    the size is 1.
-    """
+    factor: int
+    marginal: AnyArray  # (N,) identifier of the distribution, or CERTAIN where the size is 1
+    size: AnyArray  # (N,) outcomes
+    contribution: IntArray  # (N, largest size)
+
+
+class RowBlock(NamedTuple):
+    """N rows of different states, all with moves of the same factors."""
 
     source: IntArray  # (N,) index into the frontier
     action: int
     rest: IntArray  # (N,) contribution of all that no move contributes
-    factor: Int32Array  # (n,)
-    marginal: Int32Array  # (N, n)
-    size: Int32Array  # (N, n)
-    offset: IntArray  # (n + 1,) columns of `contribution` of every move
-    contribution: IntArray  # (N, sum of largest sizes)
+    moves: Sequence[BlockMove]
 
-    @staticmethod
-    def joined(
-        source: IntArray, action: int, rest: IntArray, moves: Sequence[BlockMove]
-    ) -> RowBlock:
-        """Return rows whose moves are given one by one."""
-        factor, marginal, size, contribution = zip(*moves, strict=True) if moves else ((),) * 4
-        count = len(source)
-        return RowBlock(
-            source,
-            action,
-            np.ascontiguousarray(rest, dtype=np.int64),
-            np.array(factor, dtype=np.int32),
-            _side_by_side(count, marginal, np.int32),
-            _side_by_side(count, size, np.int32),
-            starts([part.shape[1] for part in contribution]),
-            _side_by_side(count, contribution, np.int64),
-        )
+    def column(self, name: str) -> AnyArray:
+        """Return a field of all moves, (N, moves)."""
+        columns = [getattr(move, name) for move in self.moves]
+        return np.array(columns, dtype=np.int64).reshape(len(columns), len(self.rest)).T
 
-
-def _side_by_side(rows: int, parts: Sequence[AnyArray], dtype: type) -> AnyArray:
-    return np.column_stack([np.empty((rows, 0), dtype), *parts]).astype(dtype, copy=False)
+    def codes(self, rows: slice) -> IntArray:
+        """Return the codes of the successors of some rows, one tensor in C order after another."""
+        sizes = self.column("size")[rows]
+        ptr = starts(sizes.prod(axis=1))
+        codes = np.empty(ptr[-1], dtype=np.int64)
+        for shape in np.unique(sizes, axis=0):
+            alike = np.flatnonzero((sizes == shape).all(axis=1))
+            tensors = self.rest[rows][alike, None]
+            for move, d in zip(self.moves, shape.tolist(), strict=True):
+                change = move.contribution[rows][alike, :d]
+                tensors = (tensors[:, :, None] + change[:, None, :]).reshape(len(alike), -1)
+            codes[ptr[alike][:, None] + np.arange(tensors.shape[1])] = tensors
+        return codes
 
 
 class Deadlock(Enum):
@@ -86,8 +82,6 @@ class Deadlock(Enum):
     ERROR = auto()  # a ModelError that names the state
 
 
-# a factor, its marginals (N,), its sizes (N,) and contributions (N, largest size)
-BlockMove: TypeAlias = tuple[int, AnyArray, AnyArray, IntArray]
 Expand = Callable[[IntArray], Iterable[RowBlock]]  # of codes (N,)
 Progress = Callable[[int, int, str], None]
 """Called as progress(states, transitions, growing): which `int` without range grows, else ""."""
@@ -118,9 +112,7 @@ def explore(
         states.
     """
     explored = _Explored(packing)
-    first = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
-    start = np.empty(len(initial), dtype=np.int32)
-    explored.number(first, np.ones(len(initial), dtype=np.int64), start)
+    start = explored.enter(initial)
     done = 0
     while done < explored.count:
         stop = min(explored.count, done + SLICE)
@@ -147,41 +139,39 @@ class _Explored:
         count = len(block.source)
         if count == 0:
             return
-        total = block.size.prod(axis=1, dtype=np.float64)
+        total = block.column("size").prod(axis=1, dtype=np.float64)
         if total.max() >= 2**31:
             name = self.packing.name(self.states.known[first + block.source[total.argmax()]])
             raise ModelError(f"State {name}: a row with {total.max():.3g} successors is too large.")
-        stored = block.marginal != CERTAIN
+        marginal = block.column("marginal")
+        stored = marginal != CERTAIN
         rows = self.rows.extend(count)
         rows[:, 0], rows[:, 1] = block.source + first, block.action
         rows[:, 2] = stored.sum(axis=1)
         rows[:, 3] = total
         marginals = self.marginals.extend(int(stored.sum()))
-        marginals[:, 0] = block.marginal[stored]
-        marginals[:, 1] = np.broadcast_to(block.factor, stored.shape)[stored]
-        self.number(block, total.astype(np.int64), self.successors.extend(int(total.sum())))
+        factors = [move.factor for move in block.moves]
+        marginals[:, 0] = marginal[stored]
+        marginals[:, 1] = np.broadcast_to(factors, stored.shape)[stored]
+        ptr = starts(total)
+        out = self.successors.extend(int(ptr[-1]))
+        for begin, end in chunks(ptr, CHUNK):
+            out[ptr[begin] : ptr[end]] = self.enter(block.codes(slice(begin, end)))
 
-    def number(self, block: RowBlock, total: IntArray, out: AnyArray) -> None:
-        """Fill `out` with the successors of all rows, `total` of each; number the new ones."""
-        from rfmdp.kernels.tables import number_successors
+    def enter(self, codes: IntArray) -> Int32Array:
+        """Return the numbers (K,) of states with some codes; new ones get the next."""
+        from rfmdp.kernels.tables import enter_states
 
-        states, domain = self.states, self.packing.domain
-        scratch = np.empty((int(total.max(initial=1)), 1), dtype=np.int64)
-        arrays = (block.rest, block.contribution, block.offset, block.size, total)
-        row = at = 0
-        while row < len(block.rest):
-            tables = (states.table, states.known, self.count, scratch)
-            row, self.count, filled = map(
-                int, number_successors(arrays, row, *tables, out[at:], domain, states.dense)
+        if len(codes) and not 0 <= codes.min() <= codes.max() < self.packing.domain:
+            raise ModelError(
+                "A row that was explored leaves the variables' ranges; expand() must check its "
+                "values."
             )
-            at += filled
-            if row < 0:
-                raise ModelError(
-                    f"A row of {len(block.rest)} explored together leaves the variables' ranges "
-                    f"(row {-1 - row}); expand() must check its values."
-                )
-            if row < len(block.rest):
-                states.make_room(self.count, int(total[row]))
+        states, numbers = self.states, np.empty(len(codes), dtype=np.int32)
+        states.make_room(self.count, len(codes))
+        tables = states.table, states.known, self.count, states.dense
+        self.count = int(enter_states(*tables, codes[:, None], numbers))
+        return numbers
 
     def arranged(self, start: Int32Array, deadlock: Deadlock) -> FactoredMDP:
         """Return all that was found in order; states without rows get a self-loop."""

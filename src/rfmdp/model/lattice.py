@@ -24,8 +24,7 @@ from rfmdp.model.arrays import (
     state_text,
 )
 from rfmdp.model.blocked import BlockedMDP
-from rfmdp.model.report import model_sizes
-from rfmdp.model.touching import warn_if_touching
+from rfmdp.model.report import model_sizes, warn_if_touching
 from rfmdp.record import Provenance, balls
 from rfmdp.sets.marginals import Kind, Marginals, boxes_around, radii_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray

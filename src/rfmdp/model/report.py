@@ -1,13 +1,25 @@
-"""What is said about a model: its sizes, and the issues that `validate` finds."""
+"""What is said about a model: its sizes, what is wrong with it, and what may not be as intended.
+
+Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals rarely
+mean that: 1 - 0.7 is a float above 0.3, and 0.1 + 0.2 + 0.7 is less than one. So there is a warning
+of sets that miss 0 by rounding only, because that decides between the values 0 and 1.
+"""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from rfmdp.errors import ModelError
+import numpy as np
+
+from rfmdp.errors import ModelError, PrismWarning
+from rfmdp.ragged import owner, segment, segment_sum
+from rfmdp.rounding import DOUBT, RESIDUE, RESIDUE_GRAIN
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from rfmdp.model.lattice import AnyModel
@@ -15,58 +27,45 @@ if TYPE_CHECKING:
 SHOWN = 20  # issues in an error message
 
 
-class Severity(Enum):
-    """How bad an issue is."""
-
-    ERROR = "error"  # the model has no meaning
-    WARNING = "warning"  # it has, but perhaps not the one intended
-
-
 @dataclass(frozen=True, slots=True)
 class Issue:
     """One problem of a model."""
 
-    severity: Severity
     context: str  # where: `State (x=1)`, `Row 3 ((x=1), action up)`, `Label "goal"`
     message: str  # what must hold and what was found
 
     def __str__(self) -> str:
-        return f"{self.severity.value}: {self.context}: {self.message}"
+        return f"{self.context}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All issues of a model, in the order of the checks."""
+    """All problems of a model, in the order of the checks."""
 
     issues: tuple[Issue, ...]
     subject: str = "The model"
 
     @property
-    def errors(self) -> tuple[Issue, ...]:
-        """The issues that make a model unusable."""
-        return tuple(i for i in self.issues if i.severity is Severity.ERROR)
-
-    @property
     def valid(self) -> bool:
-        """Whether the model may be solved; warnings are allowed."""
-        return not self.errors
+        """Whether the model may be solved."""
+        return not self.issues
 
     def require_valid(self) -> None:
-        """Raise `ModelError` with the errors (the first 20, and how many there are)."""
-        if self.valid:
-            return
-        lines = [f"{self.subject} has {counted(len(self.errors), 'error')}:"]
-        lines += [f"  {i.context}: {i.message}" for i in self.errors[:SHOWN]]
-        if len(self.errors) > SHOWN:
-            lines.append(f"  ... and {len(self.errors) - SHOWN} more")
-        raise ModelError("\n".join(lines))
+        """Raise `ModelError` with the problems (the first 20, and how many there are)."""
+        if not self.valid:
+            raise ModelError(self._text(SHOWN))
 
     def __str__(self) -> str:
-        if not self.issues:
+        return self._text(len(self.issues))
+
+    def _text(self, most: int) -> str:
+        if self.valid:
             return f"{self.subject} is well formed."
-        warnings = len(self.issues) - len(self.errors)
-        counts = f"{counted(len(self.errors), 'error')}, {counted(warnings, 'warning')}"
-        return "\n".join([f"{self.subject} has {counts}:", *(f"  {i}" for i in self.issues)])
+        lines = [f"{self.subject} has {counted(len(self.issues), 'error')}:"]
+        lines += [f"  {issue}" for issue in self.issues[:most]]
+        if len(self.issues) > most:
+            lines.append(f"  ... and {len(self.issues) - most} more")
+        return "\n".join(lines)
 
     def __iter__(self) -> Iterator[Issue]:
         return iter(self.issues)
@@ -93,3 +92,56 @@ def counted(number: int, what: str) -> str:
     ('1 marginal', '1,200 states')
     """
     return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def warn_if_touching(model: AnyModel, radii: FloatArray | None = None) -> None:
+    """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
+
+    Parameters
+    ----------
+    radii : (M,) of the balls that were put around nominal distributions; None for sets of a text
+    """
+    sets = model.marginals
+    missing = least_by_rounding(sets)
+    if radii is not None:
+        missing[sets.lower == sets.nominal] = 0.0  # no radius, so nothing touches it
+    places = np.flatnonzero(missing)
+    if not places.size:
+        return
+    k = int(places[0])
+    j = owner(sets.outcome_ptr, k)
+    effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
+    where = f"{model.marginal_name(j)}, outcome {k - int(sets.outcome_ptr[j]) + 1}{effect}"
+    more = f" So for {places.size - 1} more." if places.size > 1 else ""
+    radius = "" if radii is None else f" with the radius {float(radii[j])!r}"
+    warnings.warn(
+        f"{where}: nature cannot empty it: {missing[k]:.2g} of it{radius} stay, which is what "
+        "rounding left of 0. Write 0, or a slightly larger radius, if nature may empty it; else a "
+        f"clearly larger bound.{more}",
+        PrismWarning,
+        stacklevel=3,
+    )
+
+
+def least_by_rounding(sets: Marginals) -> FloatArray:
+    """Return the least probability of outcomes (O,) where it is a residue of rounding, else 0.
+
+    A residue is positive, at most 2^-50, and a multiple of 2^-70, as differences of numbers above
+    1e-5 are. Small numbers that someone wrote, 1e-20 say, have more digits than that.
+    """
+    least = np.where(_is_residue(sets.lower), sets.lower, 0.0)
+    boxes = np.repeat(sets.kind == Kind.BOX, sets.sizes)
+    others = np.repeat(segment_sum(sets.upper, sets.outcome_ptr), sets.sizes) - sets.upper
+    doubtful = boxes & (sets.lower == 0.0) & (sets.upper > 0.0) & (np.abs(others - 1.0) <= DOUBT)
+    for k in np.flatnonzero(doubtful).tolist():
+        outcomes = segment(sets.outcome_ptr, owner(sets.outcome_ptr, k))
+        missing = math.fsum([1.0, float(sets.upper[k]), *(-sets.upper[outcomes]).tolist()])
+        least[k] = missing if 0.0 < missing <= RESIDUE else 0.0
+    return least
+
+
+def _is_residue(values: FloatArray) -> BoolArray:
+    small: BoolArray = (values > 0.0) & (values <= RESIDUE)
+    grains = values[small] / RESIDUE_GRAIN
+    small[small] = grains == np.rint(grains)
+    return small

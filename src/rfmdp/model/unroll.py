@@ -1,8 +1,10 @@
-"""Models made of others: a stationary policy fixed, or all of it unrolled in time.
+"""Models made of others: policy or sets restricted, unrolled in time, unfolded by a budget.
 
 A restricted model has one row per state. An unrolled one has a state per number of steps gone and
 state: what changes with time in the model (a policy with a rule per step, nature's answers to it, a
-target that counts from some step on) depends on the state alone there.
+target that counts from some step on) depends on the state alone there. One that is unfolded by a
+budget has a state per amount paid and state: state `s` after paying `n` is `n * S + s`, row `r`
+there is `n * R + r`, and a row that would pay more leads to the last state, which nobody leaves.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from rfmdp.errors import ModelError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import entries, segment_lengths, starts
-from rfmdp.types import IntArray
+from rfmdp.sets.boxes import box_centres
+from rfmdp.sets.marginals import Marginals
+from rfmdp.types import FloatArray, IntArray
 
-ENTRY = 40  # bytes that a successor takes while a model is unrolled, about
+ENTRY = 40  # bytes that a successor takes while a model is unrolled or unfolded, about
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,3 +168,92 @@ def row_arrays(model: FactoredMDP, rows: IntArray) -> dict[str, Any]:
         "row_actions": model.row_actions[rows],
         "row_factors": factors,
     }
+
+
+def unfold(model: FactoredMDP, paid: FloatArray, budget: int) -> FactoredMDP:
+    """Return the unfolded model; it has no labels, rewards or variables.
+
+    Parameters
+    ----------
+    paid : (R,)
+        What every row pays.
+
+    Raises
+    ------
+    ModelError
+        If a row pays something else than a whole number >= 0.
+
+    Examples
+    --------
+    >>> walk = FactoredMDP.from_rows([[([], [1])], [([], [0])]], [])
+    >>> unfold(walk, np.array([1.0, 0.0]), 1).successors.tolist()
+    [3, 0, 4, 2, 4]
+    """
+    wrong = np.flatnonzero(~((paid >= 0.0) & (paid == np.floor(paid))))
+    if len(wrong):
+        raise ModelError(
+            "A bound on rewards needs whole numbers >= 0; "
+            f"{model.row_name(int(wrong[0]))} pays {paid[wrong[0]]:g}. Scale the rewards, or bound "
+            "the steps instead."
+        )
+    layers = budget + 1
+    require_memory(
+        ENTRY * layers * model.transitions, f"A model unfolded over a budget of {budget}"
+    )
+    lost = layers * model.states
+    cost: IntArray = np.minimum(paid, layers).astype(np.int64)
+    cost = np.repeat(cost, segment_lengths(model.successor_ptr))
+    after = np.arange(layers)[:, None] + cost
+    moves = np.where(after < layers, after * model.states + model.successors, lost)
+    rows = row_arrays(model, np.tile(np.arange(model.rows), layers))
+    for name in ("marginal_ptr", "successor_ptr"):
+        rows[name] = np.append(rows[name], rows[name][-1] + (name == "successor_ptr"))
+    rows["row_actions"] = np.append(rows["row_actions"], rows["row_actions"][:1])
+    first = (np.arange(layers)[:, None] * model.rows + model.row_ptr[:-1]).ravel()
+    nothing = np.empty((0, 0), dtype=np.int32)
+    return replace(
+        model,
+        row_ptr=np.append(first, [layers * model.rows, layers * model.rows + 1]),
+        successors=np.append(moves.ravel(), lost).astype(np.int32),
+        labels={}, rewards={}, variables=(), valuations=nothing, formulas={}, provenance=None,
+        **rows,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restriction:
+    """Sets that nature keeps to, smaller than those of a model: boxes for some marginals of rows.
+
+    They stand one after the other, by their places in `row_marginals`.
+    """
+
+    places: IntArray  # (N,)
+    lower: FloatArray
+    upper: FloatArray
+
+    def on(self, model: FactoredMDP) -> FactoredMDP:
+        """Return the model with these boxes in place of its sets.
+
+        Examples
+        --------
+        >>> from rfmdp.sets.families import Interval
+        >>> any_ = Interval([0.0, 0.0], [1.0, 1.0])
+        >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [any_])
+        >>> often = Restriction(np.array([0]), np.array([0.0, 0.5]), np.array([0.5, 1.0]))
+        >>> often.on(model).marginals[1].lower.tolist()
+        [0.0, 0.5]
+        """
+        sizes = model.marginals.sizes[model.row_marginals[self.places]]
+        ptr = starts(sizes)
+        boxes = Marginals.from_boxes(
+            ptr, self.lower, self.upper, box_centres(ptr, self.lower, self.upper)
+        )
+        taken = model.row_marginals.copy()
+        taken[self.places] = len(model.marginals) + np.arange(len(self.places))
+        return replace(
+            model,
+            row_marginals=taken,
+            marginals=model.marginals.joined(boxes),
+            marginal_names=(),
+            outcome_names=(),
+        )

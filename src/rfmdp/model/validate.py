@@ -17,7 +17,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.report import Issue, Report, Severity, model_sizes
+from rfmdp.model.report import Issue, Report, model_sizes
 from rfmdp.ragged import owner, segment, segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -82,19 +82,15 @@ def validate(model: FactoredMDP) -> Report:
     return Report(tuple(issues), f"The model with {', '.join(sizes)} and {marginals}")
 
 
-def _error(context: str, message: str) -> Issue:
-    return Issue(Severity.ERROR, context, message)
-
-
 def _per_item(
     where: IntArray | BoolArray, name: Callable[[int], str], message: Callable[[int], str]
 ) -> list[Issue]:
     """Return one issue per index that is set, the many beyond `NAMED` as a number."""
     items = np.flatnonzero(where) if where.dtype == np.bool_ else where
-    issues = [_error(name(int(i)), message(int(i))) for i in items[:NAMED]]
+    issues = [Issue(name(int(i)), message(int(i))) for i in items[:NAMED]]
     if len(items) > NAMED:
         more = len(items) - NAMED
-        issues.append(_error("And so on", f"{more} further cases like the last one."))
+        issues.append(Issue("And so on", f"{more} further cases like the last one."))
     return issues
 
 
@@ -128,12 +124,6 @@ def _state(model: FactoredMDP, state: int) -> str:
     return f"State {state} {model.state_name(state)}" if fits else f"State {state}"
 
 
-def _marginal(model: FactoredMDP, j: int) -> str:
-    """Return the name of a marginal, likewise."""
-    names = model.marginal_names
-    return f"Marginal {j} ({names[j]})" if j < len(names) else f"Marginal {j}"
-
-
 def _check_types(model: FactoredMDP) -> list[Issue]:
     """Arrays have the types and dimensions that kernels are compiled for."""
     issues: list[Issue] = []
@@ -142,7 +132,7 @@ def _check_types(model: FactoredMDP) -> list[Issue]:
         if array.dtype != dtype or array.ndim != dimensions:
             kind = np.dtype(dtype).name
             issues.append(
-                _error(
+                Issue(
                     name,
                     f"must be {kind} with {dimensions} dimensions, got {array.dtype} with "
                     f"{array.ndim}.",
@@ -150,7 +140,7 @@ def _check_types(model: FactoredMDP) -> list[Issue]:
             )
     for name in ("row_ptr", "marginal_ptr", "successor_ptr"):
         if getattr(model, name).size == 0:
-            issues.append(_error(name, "must have at least one entry."))
+            issues.append(Issue(name, "must have at least one entry."))
     return issues
 
 
@@ -162,7 +152,7 @@ def _check_pointers(model: FactoredMDP) -> list[Issue]:
     issues += _check_pointer("successor_ptr", model.successor_ptr, successors, "len(successors)")
     if len(model.marginal_ptr) != len(model.successor_ptr):
         issues.append(
-            _error(
+            Issue(
                 "marginal_ptr",
                 f"must have one entry per row and one more ({len(model.successor_ptr)}), "
                 f"got {len(model.marginal_ptr)}.",
@@ -174,9 +164,9 @@ def _check_pointers(model: FactoredMDP) -> list[Issue]:
 def _check_pointer(name: str, pointer: IntArray, end: int, meaning: str) -> list[Issue]:
     issues: list[Issue] = []
     if pointer[0] != 0:
-        issues.append(_error(name, f"must start with 0, got {pointer[0]}."))
+        issues.append(Issue(name, f"must start with 0, got {pointer[0]}."))
     if pointer[-1] != end:
-        issues.append(_error(name, f"must end with {end} ({meaning}), got {pointer[-1]}."))
+        issues.append(Issue(name, f"must end with {end} ({meaning}), got {pointer[-1]}."))
     return issues + _per_item(
         np.flatnonzero(pointer[1:] < pointer[:-1]),  # differences could wrap
         lambda i: f"{name}[{i + 1}]",
@@ -187,7 +177,7 @@ def _check_pointer(name: str, pointer: IntArray, end: int, meaning: str) -> list
 def _check_states(model: FactoredMDP) -> list[Issue]:
     """Every state has a row."""
     if model.states == 0:
-        return [_error("States", "there must be at least one.")]
+        return [Issue("States", "there must be at least one.")]
     empty = segment_lengths(model.row_ptr) == 0
     named = partial(_state, model)
     return _per_item(empty, named, lambda s: "must have at least one row, has none.")
@@ -240,7 +230,7 @@ def _check_successors(model: FactoredMDP) -> list[Issue]:
 def _check_initial(model: FactoredMDP) -> list[Issue]:
     """There is an initial state, and all of them exist."""
     if len(model.initial) == 0:
-        return [_error("Initial states", "there must be at least one.")]
+        return [Issue("Initial states", "there must be at least one.")]
     return _within(model.initial, model.states, lambda i: "Initial states")
 
 
@@ -257,7 +247,7 @@ def _check_labels(model: FactoredMDP) -> list[Issue]:
     for name, where in model.labels.items():
         issues += _size(f'Label "{name}"', where, model.states, "state")
         if where.dtype != np.bool_:
-            issues.append(_error(f'Label "{name}"', f"must be boolean, got {where.dtype}."))
+            issues.append(Issue(f'Label "{name}"', f"must be boolean, got {where.dtype}."))
     return issues
 
 
@@ -267,7 +257,7 @@ def _check_rewards(model: FactoredMDP) -> list[Issue]:
     for name, reward in model.rewards.items():
         if not isinstance(reward, Rewards):
             must = "must be Rewards(state, row): a number per state, and one per row; got"
-            issues.append(_error(f'Reward "{name}"', f"{must} {reward!r}."))
+            issues.append(Issue(f'Reward "{name}"', f"{must} {reward!r}."))
             continue
         issues += _check_payments(f'Reward "{name}"', "state", reward.state, model.states)
         issues += _check_payments(f'Reward "{name}"', "row", reward.row, model.rows)
@@ -290,7 +280,7 @@ def _check_variables(model: FactoredMDP) -> list[Issue]:
         return []
     if model.valuations.shape != expected:
         shape = model.valuations.shape
-        return [_error("Valuations", f"must have the shape {expected}, got {shape}.")]
+        return [Issue("Valuations", f"must have the shape {expected}, got {shape}.")]
     pairs = zip(model.variables, model.valuations.T, strict=True)
     return [issue for v, column in pairs for issue in _check_range(model, v, column)]
 
@@ -313,7 +303,7 @@ def _check_names(model: FactoredMDP) -> list[Issue]:
         ("Marginal", model.marginal_names),
     ):
         twice = [name for name, count in Counter(names).items() if count > 1]
-        issues += [_error(f"{what} {name!r}", "is named twice.") for name in twice]
+        issues += [Issue(f"{what} {name!r}", "is named twice.") for name in twice]
     if model.marginal_names:
         issues += _size("marginal_names", model.marginal_names, len(model.marginals), "marginal")
     if model.outcome_names:
@@ -332,17 +322,6 @@ def _check_factors(model: FactoredMDP) -> list[Issue]:
     )
 
 
-def _check_unused(model: FactoredMDP) -> list[Issue]:
-    """Warn of marginals that no row has."""
-    used = np.zeros(len(model.marginals), dtype=np.bool_)
-    ids = model.row_marginals
-    used[ids[(ids >= 0) & (ids < len(used))]] = True
-    return [
-        Issue(Severity.WARNING, _marginal(model, int(j)), "is used by no row.")
-        for j in np.flatnonzero(~used)[:NAMED]
-    ]
-
-
 def _size(context: str, values: AnyArray | Sequence[str], expected: int, what: str) -> list[Issue]:
     if isinstance(values, np.ndarray) and values.ndim != 1:
         size: object = f"the shape {values.shape}"
@@ -350,7 +329,7 @@ def _size(context: str, values: AnyArray | Sequence[str], expected: int, what: s
         return []
     else:
         size = len(values)
-    return [_error(context, f"must have one entry per {what} ({expected}), got {size}.")]
+    return [Issue(context, f"must have one entry per {what} ({expected}), got {size}.")]
 
 
 _GENERAL = (
@@ -361,6 +340,5 @@ _GENERAL = (
     _check_variables,
     _check_names,
     _check_factors,
-    _check_unused,
 )
 _ROWS = (_check_states, _check_tensors, _check_successors)

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.budget import unfold
-from rfmdp.model.unroll import restrict
+from rfmdp.model.unroll import restrict, unfold
 from rfmdp.objective import BudgetUntil, Spec, Until
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution

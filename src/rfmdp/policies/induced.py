@@ -12,8 +12,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.budget import unfold
-from rfmdp.model.unroll import restrict, unroll
+from rfmdp.model.unroll import restrict, unfold, unroll
 from rfmdp.objective import BudgetUntil, Spec, Until
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution

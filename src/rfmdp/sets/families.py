@@ -23,6 +23,7 @@ the stored numbers (`sets.supports`). `docs/soundness.md` says this with example
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -31,9 +32,10 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.boxes import box_centres, check_boxes, settled_boxes
-from rfmdp.sets.exact import normalised
+from rfmdp.sets.boxes import box_centres, check_boxes, normalised, settled_boxes, tighten
 from rfmdp.types import FloatArray, frozen
+
+HALVINGS = 200  # of an interval, until its ends are neighbours
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,14 +136,20 @@ def LinfBall(nominal: ArrayLike, radius: float) -> LpBall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polytope:
-    """The convex hull of finitely many distributions."""
+    """The convex hull of finitely many distributions, its vertices.
+
+    What is given by half-spaces is converted first, by pycddlib say.
+    """
 
     vertices: FloatArray  # (V, X)
 
     def __post_init__(self) -> None:
         corners = np.atleast_2d(_as_floats(self.vertices))
         if corners.ndim != 2 or corners.size == 0:
-            raise ModelError("Polytope: vertices must be a non-empty (V, X) array.")
+            raise ModelError(
+                "Polytope: vertices must be a non-empty (V, X) array; half-spaces are converted "
+                "first, by pycddlib say."
+            )
         for number, corner in enumerate(corners):
             corners[number] = _distribution(f"Polytope, vertex {number}", corner)
         object.__setattr__(self, "vertices", frozen(np.unique(corners, axis=0)))
@@ -156,16 +164,6 @@ class Polytope:
         """The mean of the vertices."""
         mean: FloatArray = self.vertices.mean(axis=0)
         return mean
-
-    @staticmethod
-    def from_halfspaces(matrix: ArrayLike, bound: ArrayLike) -> Polytope:
-        """Return {p in the simplex : matrix @ p <= bound} by its vertices.
-
-        Raises `ModelError` if no distribution satisfies the inequalities.
-        """
-        from rfmdp.sets.halfspaces import halfspace_vertices
-
-        return Polytope(halfspace_vertices(_as_floats(matrix), _as_floats(bound)))
 
 
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope
@@ -187,6 +185,82 @@ def as_set(uset: AnySet, where: str) -> UncertaintySet:
     if not isinstance(family, UncertaintySet):
         raise ModelError(f"{where}: must be an uncertainty set, got {family!r}.")
     return family
+
+
+def bounds(uset: UncertaintySet) -> tuple[FloatArray, FloatArray]:
+    """Return (lower, upper), the attainable bounds of every entry, (X,) each."""
+    if isinstance(uset, Singleton):
+        return uset.nominal, uset.nominal
+    if isinstance(uset, Polytope):
+        return uset.vertices.min(axis=0), uset.vertices.max(axis=0)
+    ends = np.array([0, uset.size])
+    if isinstance(uset, Interval):
+        return tighten(ends, uset.lower, uset.upper)
+    if not math.isinf(uset.exponent):
+        return _ball_bounds(uset)
+    lower = np.maximum(uset.nominal - uset.radius, 0.0)
+    upper = np.minimum(uset.nominal + uset.radius, 1.0)
+    return tighten(ends, *settled_boxes(ends, lower, upper, uset.nominal)[:2])
+
+
+def p_norm(vector: FloatArray, exponent: float) -> float:
+    """Return (sum |v_i|^p)^(1/p), or max |v_i| for p = inf.
+
+    Entries are scaled by the largest one first, so that no power under- or overflows.
+
+    Examples
+    --------
+    >>> p_norm(np.array([3.0, -4.0]), 2.0)
+    5.0
+    """
+    size = np.abs(vector)
+    top = float(size.max(initial=0.0))
+    if top == 0.0 or math.isinf(exponent):
+        return top
+    if exponent == 1.0:
+        return float(size.sum())
+    return top * math.pow(float(((size / top) ** exponent).sum()), 1.0 / exponent)
+
+
+def _ball_bounds(uset: LpBall) -> tuple[FloatArray, FloatArray]:
+    """Return (lower, upper), the attainable bounds of every entry of an Lp ball, p < inf.
+
+    Lowering entry i by t costs least if the k others rise evenly: radius / (1 + k^(1-p))^(1/p)
+    at most. Raising it by t lowers the others by min(nominal_j, level): evenly while they
+    last; the level is found by bisection and rounded outwards.
+    """
+    nominal, p = uset.nominal, uset.exponent
+    if len(nominal) == 1:
+        return nominal, nominal
+    move = uset.radius / (1.0 + (len(nominal) - 1.0) ** (1.0 - p)) ** (1.0 / p)
+    lower = np.maximum(nominal - move, 0.0)
+    if p == 1.0 or move <= (len(nominal) - 1) * nominal.min():
+        return lower, np.minimum(nominal + move, 1.0)
+    rise = np.array([_rise(np.delete(nominal, i), uset.radius, p) for i in range(len(nominal))])
+    return lower, np.minimum(nominal + rise, 1.0)
+
+
+def _rise(others: FloatArray, radius: float, p: float) -> float:
+    """Return how far an entry can rise if the others fall by min(others, level)."""
+
+    def cost(level: float) -> float:
+        fall = np.minimum(others, level)
+        return p_norm(np.append(fall, fall.sum()), p)
+
+    if cost(float(others.max())) <= radius:
+        return float(others.sum())
+    _, level = bisected(lambda level: cost(level) <= radius, 0.0, float(others.max()))
+    return float(np.minimum(others, level).sum())
+
+
+def bisected(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return (low, high), as close as floats can be, with holds(low) and not holds(high)."""
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:

@@ -17,7 +17,6 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.ragged import entries, segment, segment_lengths, starts
 from rfmdp.rounding import NORMAL
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import check_boxes, settled_boxes, tighten
 from rfmdp.sets.families import (
     AnySet,
@@ -27,6 +26,7 @@ from rfmdp.sets.families import (
     Singleton,
     UncertaintySet,
     as_set,
+    bounds,
 )
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 

@@ -27,9 +27,8 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.kernels.supports import BITS, enumerate_supports
 from rfmdp.ragged import entries, owners, segment, segment_any, segment_lengths, starts
 from rfmdp.rounding import UNIT
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.exact import digits, excess, needed
-from rfmdp.sets.families import LpBall
+from rfmdp.sets.boxes import excess, needed
+from rfmdp.sets.families import LpBall, bounds
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -273,6 +272,28 @@ def _enumerate(
         outcome = place[ends[done + home_of[support]] + bit]
         yield _with_required(ptr, required, which[done + home_of], minimal, support, outcome)
         done += count
+
+
+def digits(values: FloatArray, base_bits: int) -> IntArray:
+    """Return numbers in [0, 2] to a base, exactly: (N, L), the highest digit first.
+
+    The first digit counts 2^-base_bits, the next one that to the square, and so on; as many as
+    the numbers need.
+
+    Examples
+    --------
+    >>> digits(np.array([0.5, 1.0, 2.0**-33]), 32).tolist()
+    [[2147483648, 0], [4294967296, 0], [0, 2147483648]]
+    """
+    base = 2.0**base_bits
+    rest = values.astype(np.float64)
+    columns: list[IntArray] = []
+    while not columns or rest.any():
+        scaled = rest * base
+        whole = np.floor(scaled)
+        columns.append(whole.astype(np.int64))
+        rest = scaled - whole
+    return np.stack(columns, axis=1)
 
 
 def decided(marginals: Marginals, side: float) -> Marginals:

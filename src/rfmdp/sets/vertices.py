@@ -1,24 +1,41 @@
-"""Vertices of marginal sets.
+"""Vertices of marginal sets: exact supports, numbers rounded once.
 
-Which outcomes a vertex takes is exact, its numbers are rounded once (see `boxes`, which has the
-geometry of boxes and L1 balls). Vertices of polytopes are those that were given.
+Vertices of polytopes are those that were given. Those of boxes and L1 balls are found by integers:
+
+A vertex of {lower <= p <= upper, sum p = 1} has every entry at a bound except at most one, the
+*fractional* entry. So it is a set U of entries at their upper bound, of total width w(U), where
+the mass to give out, R = 1 - sum(lower), is either used up (w(U) = R), or leaves a rest that is
+strictly less than the width of one further entry.
+
+Coordinate after coordinate, all partial choices that can still be completed are extended at
+once. Every partial choice kept is the beginning of some vertex of the box in which its
+fractional entry is free again, so at most X * V of them exist per coordinate (X outcomes, V
+vertices): no scan of 2^X candidates.
+
+All of this is done with integers: the numbers of a box times a power of two, in 64 bits where
+they fit and else in Python's. So a vertex has exactly the support that it should have. Where
+widths use up the mass only nearly (0.2 times five misses one by an ulp), what is one vertex to
+the eye is several, an ulp apart. Those with equal supports are merged, which moves an entry by at
+most `rounding.MERGED`; `rounding.TERM` pays for that.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.ragged import segment, starts
-from rfmdp.sets.box_vertices import Boxes, box_points, int_boxes, receiver_boxes
+from rfmdp.ragged import owners, segment, starts
+from rfmdp.rounding import MERGED
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 VERTEX_LIMIT = 1 << 18  # of one set
 CHUNK = 1 << 18
+LOWER, FRACTION, UPPER = 0, 1, 2
 
 
 def vertices(uset: UncertaintySet) -> FloatArray:
@@ -152,3 +169,227 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
         order = np.argsort(owner, kind="stable")
         owner, points = owner[order], points[order]
     return owner, points
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """N boxes of X entries whose numbers are integers, in units of 2^-bits.
+
+    An entry lies between base and base + width, and the entries exceed their bases by `mass` in
+    all. `lower` and `upper` are the same bounds as floats. An L1 ball is one box per receiver, see
+    `receiver_boxes`.
+    """
+
+    lower: FloatArray  # (N, X)
+    upper: FloatArray  # (N, X)
+    base: AnyArray  # (N, X) lower in units
+    width: AnyArray  # (N, X) in units, >= 0
+    mass: AnyArray  # (N,) in units, 0 <= mass <= sum of widths
+    bits: int
+
+    def part(self, which: slice) -> Boxes:
+        """Return some of the boxes."""
+        return Boxes(
+            self.lower[which],
+            self.upper[which],
+            self.base[which],
+            self.width[which],
+            self.mass[which],
+            self.bits,
+        )
+
+
+def int_boxes(lower: FloatArray, upper: FloatArray) -> list[tuple[IntArray, Boxes]]:
+    """Return boxes (N, X) in integers, as (their numbers, boxes) for each size of integers.
+
+    Boxes have to be as `families.settled_boxes` leaves them. One with a single member has widths
+    of zero.
+    """
+    parts = []
+    for which, bits in _by_bits(np.concatenate([lower, upper], axis=1), lower.shape[1]):
+        low, high = to_units(lower[which], bits), to_units(upper[which], bits)
+        width, one = high - low, 1 << bits
+        mass = one - low.sum(axis=1)
+        # rounding may leave more or less than one in a box with one member
+        single = (mass <= 0) | (high.sum(axis=1) <= one)
+        width[single], mass[single] = 0, 0
+        parts.append((which, Boxes(lower[which], upper[which], low, width, mass, bits)))
+    return parts
+
+
+def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArray, Boxes]]:
+    """Return for L1 balls (N, X) and radii (N,) boxes that have all their vertices.
+
+    Nature moves the mass m = radius / 2 (or all that is elsewhere, if that is less) onto one
+    *receiving* outcome i and takes it from the others, so the vertices of the ball are those of
+
+        {q : q_i = nominal_i + m,  0 <= q_j <= nominal_j for j != i,  sum q = sum nominal}
+
+    for every receiver i. All of them are extreme: give i the smallest value and the others
+    values above it in the order that makes the removal unique. Different receivers give
+    different points, because only the receiver lies above its nominal probability.
+    """
+    size, parts = nominal.shape[1], []
+    reach = np.minimum(radius, 2.0)
+    for which, unit_bits in _by_bits(np.column_stack([nominal, reach]), size + 2):
+        bits = unit_bits + 1  # so that half of the radius is whole
+        centre, half = to_units(nominal[which], bits), to_units(reach[which], unit_bits)
+        still = (half == 0) | (size == 1)
+        receivers = np.where(still, 1, size)
+        ptr = starts(receivers)
+        ball = owners(ptr)
+        receiver = np.arange(len(ball)) - ptr[ball]
+        row = np.arange(len(ball))
+        width = centre[ball]
+        upper = nominal[which[ball]].copy()
+        width[row, receiver] = 0
+        others = width.sum(axis=1)
+        whole = (half[ball] >= others) | (reach[which[ball]] == 2.0)
+        mass = np.where(whole, 0, others - half[ball])
+        base = np.zeros_like(width)
+        base[row, receiver] = centre[ball, receiver] + np.minimum(half[ball], others)
+        lower = np.zeros_like(upper)
+        lower[row, receiver] = np.where(whole, 1.0, to_floats(base[row, receiver], bits))
+        upper[row, receiver] = lower[row, receiver]
+        fixed = still[ball]
+        width[fixed], mass[fixed] = 0, 0
+        lower[fixed] = upper[fixed] = nominal[which[ball[fixed]]]
+        parts.append((which[ball], Boxes(lower, upper, base, width, mass, bits)))
+    return parts
+
+
+def box_points(boxes: Boxes, limit: int) -> tuple[IntArray, FloatArray]:
+    """Return (box, points): the vertices (V, X), box after box, lexicographic within a box.
+
+    Entries at a bound are that bound; a fractional entry is rounded once, and is positive.
+
+    Raises
+    ------
+    UnsupportedError
+        If the boxes have more than `limit` vertices together.
+    """
+    box, choice, left = _choices(boxes.width, boxes.mass, limit)
+    points = np.where(choice == UPPER, boxes.upper[box], boxes.lower[box])
+    row, column = np.nonzero(choice == FRACTION)
+    fraction = boxes.base[box[row], column] + left[row]
+    points[row, column] = to_floats(fraction, boxes.bits)
+    keep = _distinct(boxes, box, choice, left, points)
+    return box[keep], points[keep]
+
+
+def _distinct(
+    boxes: Boxes, box: IntArray, choice: AnyArray, left: AnyArray, points: FloatArray
+) -> BoolArray:
+    """Return one of each group of vertices that differ by `MERGED` and have equal supports."""
+    row, column = np.nonzero(choice == FRACTION)
+    near = to_units(np.array([MERGED]), boxes.bits)[0]
+    to_lower = left[row] <= near
+    to_upper = boxes.width[box[row], column] - left[row] <= near
+    snapped = to_lower | to_upper
+    keep = np.ones(len(box), dtype=np.bool_)
+    if not snapped.any():
+        return keep
+    code = choice.copy()
+    code[row[snapped], column[snapped]] = np.where(to_lower[snapped], LOWER, UPPER)
+    doubt = np.zeros(len(boxes.lower), dtype=np.bool_)
+    doubt[box[row[snapped]]] = True
+    # two vertices with a fraction that is near no bound are different ones
+    snapped_only = np.flatnonzero(doubt[box] & ~np.any(code == FRACTION, axis=1))
+    flags = np.packbits(
+        np.hstack([code[snapped_only] == UPPER, points[snapped_only] > 0.0]), axis=1
+    )
+    columns = [*flags.T, box[snapped_only]]
+    order = np.lexsort(columns)  # stable: of equal vertices the first stays
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)
+    keep[snapped_only] = False
+    keep[snapped_only[order[new]]] = True
+    return keep
+
+
+def to_units(values: FloatArray, bits: int) -> AnyArray:
+    """Return numbers in [0, 2] as integers in units of 2^-bits, rounded to the nearest one."""
+    if bits <= 62:
+        units: AnyArray = np.rint(np.ldexp(values, bits)).astype(np.int64)
+        return units
+    long: AnyArray = np.empty(values.size, dtype=object)
+    long[:] = [_to_int(x, bits) for x in values.ravel().tolist()]
+    return long.reshape(values.shape)
+
+
+def _to_int(value: float, bits: int) -> int:
+    above, below = value.as_integer_ratio()
+    return (above << bits) // below
+
+
+def to_floats(units: AnyArray, bits: int) -> FloatArray:
+    """Return integers in units of 2^-bits as floats, rounded once; positive ones stay positive."""
+    if units.dtype != object:
+        return np.ldexp(units.astype(np.float64), -bits)
+    one = 1 << bits
+    least = math.ulp(0.0)
+    floats = [max(int(x) / one, least) if x else 0.0 for x in units.ravel()]
+    return np.array(floats, dtype=np.float64).reshape(units.shape)
+
+
+def _by_bits(numbers: FloatArray, terms: int) -> list[tuple[IntArray, int]]:
+    """Group lines (N, C) by the units that their numbers fit: 64-bit integers, or Python's.
+
+    Sums of `terms` numbers fit, too.
+    """
+    short = 62 - math.ceil(math.log2(terms + 1))
+    scaled = np.ldexp(numbers, short)
+    fits = np.all(scaled == np.rint(scaled), axis=1)
+    parts = [(np.flatnonzero(fits), short)]
+    long = np.flatnonzero(~fits)
+    if len(long):
+        least = float(np.min(numbers[long], where=numbers[long] > 0.0, initial=1.0))
+        # Python's integers: sums in units as small as these may not fit into 64 bits
+        parts.append((long, max(63, 54 - math.frexp(least)[1])))
+    return [(which, bits) for which, bits in parts if len(which)]
+
+
+def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, AnyArray, AnyArray]:
+    """Return (box, choice, left) of all vertices: choice (V, X) of LOWER, FRACTION, UPPER."""
+    boxes, size = widths.shape
+    # rest[:, k]: what the entries from k on can still take
+    rest = np.zeros((boxes, size + 1), dtype=widths.dtype)
+    rest[:, :-1] = np.cumsum(widths[:, ::-1], axis=1)[:, ::-1]
+    box = np.arange(boxes)
+    left = mass
+    fraction = np.zeros(boxes, dtype=widths.dtype)
+    trail = []
+    for k in range(size):
+        width = widths[box, k]
+        next_left = np.stack([left, left, left - width], axis=1)
+        next_fraction = np.stack([fraction, width, fraction], axis=1)
+        open_ = next_fraction > 0
+        # with a fractional entry of width f the mass left at the end lies strictly in (0, f)
+        low = np.where(open_, 1, 0)
+        high = np.where(open_, next_fraction - 1, 0) + rest[box, k + 1][:, None]
+        keep = (low <= next_left) & (next_left <= high)
+        keep[:, FRACTION] &= (fraction == 0) & (width > 0)
+        keep[:, UPPER] &= width > 0
+        child = np.flatnonzero(keep)
+        if len(child) > (limit if k == size - 1 else size + 4 * limit):
+            raise UnsupportedError(
+                f"A set with {size} outcomes has more vertices than the limit of {limit}; use an "
+                "inner solver that needs none."
+            )
+        parent = child // 3
+        trail.append((parent, (child % 3).astype(np.int8)))
+        box = box[parent]
+        left = next_left.ravel()[child]
+        fraction = next_fraction.ravel()[child]
+    return box, _walk_back(trail, len(box)), left
+
+
+def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
+    """Follow the parents of the last level's nodes and collect their choices."""
+    choice = np.empty((count, len(trail)), dtype=np.int8)
+    node = np.arange(count)
+    for k in range(len(trail) - 1, -1, -1):
+        parent, chosen = trail[k]
+        choice[:, k] = chosen[node]
+        node = parent[node]
+    return choice

@@ -18,6 +18,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.flatten import joint_successors
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Kind, Marginals
@@ -25,7 +26,7 @@ from rfmdp.sources.checks import Evidence
 from rfmdp.sources.simulator import DrawnTrajectories, Simulator, Trajectories
 from rfmdp.sources.structure import Structure, digest_of, structure_of
 from rfmdp.sources.tally import Tally, shown_outcomes
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 SINGLE = 1e-6  # tables may hold numbers of single precision
 NOMINAL = "the system is a simulation, with the nominal members of the model's sets"
@@ -278,35 +279,3 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     sums[entries(ptr, identifiers)] = per_slot[entries(slot_ptr, slots)]
     points = sums / np.repeat(segment_sum(sums, ptr), segment_lengths(ptr))
     return counted.with_marginals(Marginals.from_points(ptr, points))
-
-
-def joint_successors(
-    model: FactoredMDP, rows: IntArray, values: FloatArray
-) -> tuple[IntArray, Int32Array, FloatArray]:
-    """Return what rows (N,) lead to, as one distribution over successors each.
-
-    Parameters
-    ----------
-    model, rows
-        Some rows of a model.
-    values
-        (O,) probabilities of outcomes, or bounds of them: those of the marginals of a row are
-        multiplied, and added up where they lead to the same successor.
-
-    Returns
-    -------
-    sizes
-        (N,) different successors of every row.
-    targets, mass
-        (sum of sizes,) these successors, row after row, and the sums of products.
-    """
-    from rfmdp.kernels.identify import joint_rows
-
-    lengths = segment_lengths(model.successor_ptr)[rows]
-    length = int(lengths.sum())
-    sizes = np.empty(len(rows), dtype=np.int64)
-    targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
-    work = np.full(model.states, -1), np.empty(int(lengths.max(initial=1)))
-    entries = np.ascontiguousarray(values)
-    used = joint_rows(rows, model.structure, entries, work, sizes, targets, mass)
-    return sizes, targets[:used], mass[:used]

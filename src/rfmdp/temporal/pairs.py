@@ -25,13 +25,13 @@ import numpy as np
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.restriction import Restriction
+from rfmdp.model.unroll import Restriction
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.ragged import segment, segment_any
-from rfmdp.sets.exact import excess
+from rfmdp.sets.boxes import excess
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.sets.marginals import Kind
 from rfmdp.temporal.regions import Arena, Regions

@@ -101,7 +101,7 @@ class BlockTask:
 
     spec: Spec
     inner: Inner
-    change: Change | None
+    changes: tuple[Change, ...]
     keep: bool  # blocks stay unpacked, ready to use
 
     def of(self, first: int, last: int) -> BlockTask:
@@ -147,7 +147,7 @@ class BlockOperator:
     """The Bellman operator of a block."""
 
     def __init__(self, block: Block, task: BlockTask) -> None:
-        model = changed(block.model, task.change)
+        model = changed(block.model, task.changes)
         self.problem = problem = pose(model, task.spec)
         require_form(problem)
         rows = task.inner.prepare(model, problem.nature)

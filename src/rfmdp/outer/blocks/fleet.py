@@ -69,7 +69,7 @@ def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[B
         name: where(model.frame, states) for name, states in spec.objective.sets.items()
     }
     spec = replace(spec, objective=replace(spec.objective, **sets))
-    task = BlockTask(spec, inner, model.change, keep=size <= SHARE * memory)
+    task = BlockTask(spec, inner, model.changes, keep=size <= SHARE * memory)
     return [task.of(first, last) for first, last in pairwise(model.block_ptr.tolist())]
 
 

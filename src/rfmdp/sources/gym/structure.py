@@ -13,8 +13,15 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.build import build
-from rfmdp.model.description import Action, Amount, Move, Predicate, States
-from rfmdp.model.expander import booleans, seeing_arrays
+from rfmdp.model.description import (
+    Action,
+    Amount,
+    Move,
+    Predicate,
+    States,
+    booleans,
+    seeing_arrays,
+)
 from rfmdp.sources.gym.spaces import action_names, entries_of, make_env
 from rfmdp.sources.structure import MOST, unknown_move
 
