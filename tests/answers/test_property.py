@@ -56,7 +56,7 @@ def model():
         ('R{"cost"}min=? [ F x>0 ]', ReachReward, MIN, MIN),
         ('R{"cost"}max=? [ C<=4 ]', Cumulative, MAX, MAX),
         ('R{"cost"}max=? [ C ]', Total, MAX, MAX),
-        ('R{"cost"}max=? [ Cdiscount=0.5 ]', Discounted, MAX, MAX),
+        ('R{"cost"}max=? [ C{discount=0.5} ]', Discounted, MAX, MAX),
         ('R{"cost"}max=? [ I=2 ]', Instantaneous, MAX, MAX),
     ],
 )
@@ -113,7 +113,6 @@ def test_solutions_call_sets_of_states_by_their_formulas(model):
         'filter(min, Pmax=? [ F "one" ])',
         '1-Pmax=? [ F "one" ]',
         "Pmax=? [ x=1 ]",
-        "Rmax=? [ F{discount=0.5} x=1 ]",
         "R{1}max=? [ C ]",
         "x=1",
     ],

@@ -16,7 +16,7 @@ import numpy as np
 from rfmdp.answers.evaluator import PropertyEvaluator
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
-from rfmdp.answers.specification import NowFormula, is_discounted, normal, probability
+from rfmdp.answers.specification import NowFormula, normal, probability
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
@@ -32,8 +32,6 @@ from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.types import BoolArray
 
-TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
-
 Value = bool | int | float | tuple[float, float]
 
 
@@ -47,11 +45,9 @@ class Answer:
         value only if bounds decide it; the pair (least, largest) over several initial states
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
-    likely : of an undecided truth value, what holds if the true number is the threshold itself, or
-        if a one-sided method's number is the true one; None if the bounds are far apart
     nature : what was assumed about nature, in words
-    listing : the states and values that a filter such as print lists; None is the truth value of
-        a state that argmin or argmax may name, but bounds leave that open
+    listing : the states and values that a filter such as print lists; None is a truth value that
+        bounds leave open
     """
 
     text: str
@@ -63,7 +59,6 @@ class Answer:
     method: str
     precision: float
     nature: str
-    likely: bool | None = None
     side: int = 0
     solutions: tuple[Solution, ...] = ()
     listing: tuple[tuple[int, Value | None], ...] = ()
@@ -159,12 +154,10 @@ def _answer(
     status = _status(least, most, evaluator)
     certified = status is Status.CERTIFIED
     low, high = least.lower[0], most.upper[0]
-    likely = None
     value: Value | None
     side = 0
     if most.type is Type.BOOL:
         value = bool(most.value[0]) if most.known[0] else None
-        likely = bool(most.value[0]) if _touching(evaluator) else value
         low, high = _bounded(evaluator)
     elif least is most:
         value, side = _proven_value(most, certified)
@@ -181,7 +174,6 @@ def _answer(
         evaluator.inner.name,
         max([evaluator.limits.precision, *(s.precision for s in evaluator.solutions)]),
         nature_in_words(evaluator.kind, evaluator.natures),
-        likely,
         side,
         (*evaluator.solutions[:-1], *(_as_written(s, prop) for s in evaluator.solutions[-1:])),
         tuple(_listing(evaluator)),
@@ -209,11 +201,7 @@ def _is_specification(expr: Expr) -> bool:
     if isinstance(expr, tree.Probability) and expr.bound is None:
         form = normal(expr.path)
         return not isinstance(form, NowFormula) and not probability(form, str)[1]
-    return (
-        isinstance(expr, tree.Reward)
-        and expr.bound is None
-        and not (isinstance(expr.path, tree.Path) and is_discounted(expr.path))
-    )
+    return isinstance(expr, tree.Reward) and expr.bound is None
 
 
 def _as_written(solution: Solution, prop: Property) -> Solution:
@@ -310,17 +298,6 @@ def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
         return -np.inf, np.inf
     state = int(initial[0])
     return float(bounded[0].lower[state]), float(bounded[0].upper[state])
-
-
-def _touching(evaluator: PropertyEvaluator) -> bool:
-    """Return whether bounds of all numbers are narrow, or missing on a side that nobody proves."""
-    initial = evaluator.model.initial
-    for number in evaluator.bounded:
-        low, high = number.lower[initial], number.upper[initial]
-        one_sided = np.isneginf(low) | np.isposinf(high)
-        if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):
-            return False
-    return True
 
 
 def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:

@@ -9,7 +9,6 @@ from os import PathLike
 from rfmdp.answers.specification import (
     NowFormula,
     directions,
-    is_discounted,
     normal,
     probability,
     reward,
@@ -103,8 +102,6 @@ class Property:
             return Spec(objective, agent, nature)
         if isinstance(node.structure, Expr):
             raise _refuse("found rewards by number")
-        if isinstance(path, tree.Path) and is_discounted(path):
-            raise _refuse("found a discounted reward to a target")
         return Spec(reward(path, node.structure, self._states), agent, nature)
 
     def _states(self, expr: Expr) -> FormulaStates:
@@ -125,7 +122,7 @@ class FormulaStates:
 
     @property
     def probabilistic(self) -> bool:
-        """Whether probabilities decide where it holds: a P, R, E, A or filter is inside."""
+        """Whether probabilities decide where it holds: a P, R or filter is inside."""
         return any(isinstance(node, tree.OPERATORS) for node in nodes(self.expr))
 
     def holds(self, model: AnyModel) -> BoolArray:

@@ -280,7 +280,7 @@ def _steps_of(operator: Expr) -> Work | int | None:
                     return 1
                 case NowFormula():
                     return 0
-        case tree.Reward(path=tree.Path(operator="F", discount=None, right=target)):
+        case tree.Reward(path=tree.Path(operator="F", right=target)):
             return Work(ends=(target,))
         case tree.Reward(path=tree.InstantaneousReward(step)):
             return int(number(step))
@@ -321,7 +321,7 @@ def probability(
 
 
 def reward(path: Expr, name: str | None, states: Sets) -> Objective:
-    """Return the objective of a reward formula; a discounted one must have no target."""
+    """Return the objective of a reward formula."""
     match path:
         case tree.Path("F", right=target, time=None) if not tree.is_nested(path):
             return ReachReward(states(target), name)
@@ -334,11 +334,6 @@ def reward(path: Expr, name: str | None, states: Sets) -> Objective:
             factor = 1.0 if discount is None else float(number(discount))
             return _cumulated(limit, factor, name)
     return TemporalReward(nested(path).over(states), name)
-
-
-def is_discounted(path: tree.Path) -> bool:
-    """Return whether a path formula of R has a discount that is not 1."""
-    return path.discount is not None and number(path.discount) != 1.0
 
 
 def number(expr: Expr) -> int | float:
