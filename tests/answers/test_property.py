@@ -99,11 +99,11 @@ def test_solutions_call_sets_of_states_by_their_formulas(model):
     single = check(
         model, "const int k; formula there = x=k; Pmax=? [ F<=k there ]", constants={"k": 2}
     )
-    assert str(single.solution.spec) == "Pmaxmax=? [ F<=2 there ]"
+    assert str(single.solution.spec) == "Pmaxmax=? [ F<=2 (x=2) ]"
     nested = check(model, "Pmax=? [ F P>=1 [ F x=2 ] ]")
     assert [str(solution.spec.objective.target.text) for solution in nested.solutions] == [
         "x=2",
-        "P>=1 [ F x=2 ]",
+        "P>=1.0 [ F x=2 ]",
     ]
 
 

@@ -9,26 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from rfmdp.answers.evaluator import PropertyEvaluator
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
-from rfmdp.answers.specification import NowFormula, normal, probability
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
-from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Expr, ModelType, Type
+from rfmdp.language.ast import ModelType, Type
 from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.lattice import AnyModel
-from rfmdp.objective import Direction, Temporal, TemporalReward
-from rfmdp.outer.problem import where
+from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
-from rfmdp.state_sets import NamedStates, PathFormula
-from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.types import BoolArray
 
@@ -175,9 +169,9 @@ def _answer(
         max([evaluator.limits.precision, *(s.precision for s in evaluator.solutions)]),
         nature_in_words(evaluator.kind, evaluator.natures),
         side,
-        (*evaluator.solutions[:-1], *(_as_written(s, prop) for s in evaluator.solutions[-1:])),
+        tuple(evaluator.solutions),
         tuple(_listing(evaluator)),
-        _is_specification(evaluator.prop.expression),
+        evaluator.is_solution,
         evaluator.model,
     )
 
@@ -194,56 +188,6 @@ def _proven_value(number: Quantity, certified: bool) -> tuple[int | float | None
     if side == 0 and not certified:
         return None, 0
     return (int(value) if number.type is Type.INT and np.isfinite(value) else float(value)), side
-
-
-def _is_specification(expr: Expr) -> bool:
-    """Return whether a checked property is one P=? or R=? whose value is that of its objective."""
-    if isinstance(expr, tree.Probability) and expr.bound is None:
-        form = normal(expr.path)
-        return not isinstance(form, NowFormula) and not probability(form, str)[1]
-    return isinstance(expr, tree.Reward) and expr.bound is None
-
-
-def _as_written(solution: Solution, prop: Property) -> Solution:
-    """Return the solution of a single P or R with its sets of states as the property names them.
-
-    The names in it were replaced before it was solved. Of other properties it is returned as it is.
-    """
-    try:
-        written = prop.spec(solution.model, settled=True).objective
-    except UnsupportedError:
-        return solution
-    solved = solution.spec.objective
-    if solution.product is not None and isinstance(written, Temporal | TemporalReward):
-        return _with_formula(solution, written.formula)
-    if type(written) is not type(solved):
-        return solution
-    sets: dict[str, Any] = {
-        name: NamedStates(getattr(written, name).text, getattr(solved, name).states)
-        for name in ("stay", "target")
-        if hasattr(solved, name)
-    }
-    return replace(solution, spec=replace(solution.spec, objective=replace(solved, **sets)))
-
-
-def _with_formula(solution: Solution, written: PathFormula) -> Solution:
-    """Return the solution of a path formula with its texts as the property has them."""
-    product, objective = solution.product, solution.spec.objective
-    assert product is not None
-    formula = product.formula
-    if product.kind is Kind.GENERAL:  # its atoms are those of an automaton
-        formula = replace(formula, text=written.text)
-        objective = replace(objective, formula=written.text)  # type: ignore[call-arg]
-    elif formula.tree == written.tree:
-        pairs = zip(written.names, formula.atoms, strict=True)
-        atoms = tuple(NamedStates(name, where(product.base, atom)) for name, atom in pairs)
-        formula = replace(formula, text=written.text, atoms=atoms)
-        objective = replace(objective, formula=written.text)  # type: ignore[call-arg]
-    return replace(
-        solution,
-        spec=replace(solution.spec, objective=objective),
-        product=replace(product, formula=formula),
-    )
 
 
 def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:

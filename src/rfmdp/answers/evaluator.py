@@ -16,13 +16,7 @@ from rfmdp.answers.filters import apply_filter
 from rfmdp.answers.measure import compare_with, effective_method, measure, turned
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.answers.specification import (
-    NowFormula,
-    directions,
-    normal,
-    probability,
-    reward,
-)
+from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -73,6 +67,7 @@ class PropertyEvaluator:
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
         self.listed: tuple[Quantity, BoolArray, str] | None = None
+        self.is_solution = False  # whether the last solution says all that the property asks
         self._check_depth()
 
     @property
@@ -162,13 +157,13 @@ class PropertyEvaluator:
     def _probability(self, node: tree.Probability, interest: BoolArray) -> Quantity:
         """Return a probability, or where it meets its bound."""
         agent, nature = directions(node, self.kind, self.source)
-        form = normal(node.path)
-        if isinstance(form, NowFormula):
-            known = Quantity.exact(Type.DOUBLE, self.decided(form.holds))
+        if not tree.path_operators(node.path):
+            known = Quantity.exact(Type.DOUBLE, self.decided(node.path))
             return known if node.bound is None else compare_with(known, node.bound)
-        objective, negated = probability(form, self.states)
+        objective, negated = probability(node.path, self.states)
         self.natures.append((agent, nature))
         if not negated:
+            self.is_solution = node is self.prop.expression and node.bound is None
             spec = with_automaton(Spec(objective, agent, nature), self.automaton)
             return self._measure(spec, node.bound, interest)
         spec = Spec(objective, agent.opposite, nature.opposite)
@@ -185,6 +180,7 @@ class PropertyEvaluator:
         name = list(self.model.rewards)[int(node.structure.value) - 1]
         spec = Spec(reward(node.path, name, self.states), agent, nature)
         self.natures.append((agent, nature))
+        self.is_solution = node is self.prop.expression and node.bound is None
         return self._measure(spec, node.bound, interest)
 
     def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:

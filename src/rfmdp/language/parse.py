@@ -68,8 +68,8 @@ def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
     types, inits = all_of(items, _Kind), all_of(items, _Initial)
     for second in types[1:]:
         raise source.error(second.position, "a model must have only one model type, found a second")
-    for second in inits[1:]:
-        raise source.error(second.position, "a model must have only one 'init ... endinit'")
+    for again in inits[1:]:
+        raise source.error(again.position, "a model must have only one 'init ... endinit'")
     return ast.ModelFile(
         types[0].type if types else None,
         all_of(items, ast.Constant),
@@ -194,7 +194,8 @@ class ModelBuilder(ExpressionBuilder):
         self, name: Token, ends: tuple[Expr, Expr] | tuple[None, None], init: Expr | None
     ) -> ast.VariableDeclaration:
         """Make a variable with its range."""
-        return ast.VariableDeclaration(str(name), *ends, init)
+        lower, upper = ends
+        return ast.VariableDeclaration(str(name), lower, upper, init)
 
     def unlimited(self, name: Token, kind: Token, init: Expr | None) -> ast.VariableDeclaration:
         """Make an int without range, which starts at 0."""
