@@ -46,7 +46,8 @@ def parse_property_file(text: str, filename: str = "<properties>") -> props.Prop
     properties = (*all_of(items, props.PropertyDefinition), *unreadable)
     constants, formulas = all_of(items, ast.Constant), all_of(items, ast.Formula)
     labels = all_of(items, ast.LabelDefinition)
-    for value in [d.value for d in constants] + [d.value for d in (*formulas, *labels)]:
+    values = [*(c.value for c in constants), *(f.value for f in formulas)]
+    for value in (*values, *(label.value for label in labels)):
         _check_definition(value, source)
     in_order = tuple(sorted(properties, key=lambda prop: prop.position))
     return props.PropertyFile(in_order, constants, formulas, labels, source)
