@@ -101,8 +101,7 @@ def slippery():
         ('R{"steps"}=? [ C<=0 ]', 0.0),
         ("R{2}=? [ I=1 ]", 0.25 + 1.5),
         ('R{"value"}=? [ I=0 ]', 0.0),
-        ('R{"steps"}=? [ Cdiscount=0.5 ]', 1.375 / (1 - 0.25 * 0.375)),
-        ('R{"value"}=? [ F{discount=0.5} "end" ]', 0.75 / (1 - 0.25 * 0.375)),
+        ('R{"steps"}=? [ C{discount=0.5} ]', 1.375 / (1 - 0.25 * 0.375)),
         ('R{"steps"}=? [ C{discount=0}<=5 ]', 1.0),
         ('R{"steps"}=? [ C{discount=0.5}<=2 ]', 1 + 0.5 * 0.75),
         ("R=? [ F x=1 | x=3 ]", 2.8),
@@ -125,7 +124,6 @@ def slippery():
         ('filter(count, P>0 [ F "one" ])', 3),
         ('filter(first, P=? [ F "one" ], x>0)', 1.0),
         ('filter(state, P=? [ F "one" ], x=2)', 0.2),
-        ('P=? [ F "one" {x=2} ]', 0.2),
         ('filter(range, P=? [ F "one" ])', (0.0, 1.0)),
         ('2*filter(max, P=? [ F "one" ], x=2)', 0.4),
         ("filter(max, x)", 3),
@@ -188,15 +186,13 @@ def test_bounds_of_what_a_threshold_is_about(coin):
 
 
 def test_threshold_that_is_the_value(coin):
-    """0.4 >= 0.4 is decided in fractions; with sets that have none it is named as likely only."""
+    """0.4 >= 0.4 is decided in fractions; with sets that have none it is open."""
     assert check(coin, 'P>=0.4 [ F "one" ]').value is True
     assert check(coin, 'P>0.4 [ F "one" ]').value is False
     ball = coin.with_radius(0.2, exponent=1.0)
     answer = check(ball, 'P>=0.15 [ X "one" ]')
     assert answer.value is None
     assert answer.status is Status.UNDECIDED
-    assert answer.likely is True
-    assert check(ball, 'P>0.15 [ X "one" ]').likely is False
     with pytest.raises(NotCertifiedError, match=r"leave 1 open, the first is \(x=0\)"):
         check(ball, 'Pmax=? [ F P>=0.15 [ X "one" ] ]')
 
@@ -275,7 +271,7 @@ def test_one_sided_method_leaves_the_other_side_open():
     assert answer.status is Status.GAP_OPEN
     assert check(model, 'P>0.1 [ F "same" ]', inner=inner).value is True
     open_ = check(model, 'P>0.3 [ F "same" ]', inner=inner)
-    assert (open_.value, open_.likely, open_.status) == (None, False, Status.UNDECIDED)
+    assert (open_.value, open_.status) == (None, Status.UNDECIDED)
     assert check(model, 'P>0.3 [ F "same" ]').value is True
     best = check(model, 'Pmax=? [ F "same" ]', inner=inner)
     assert best.value == pytest.approx(0.8)  # not proven from below
@@ -301,15 +297,11 @@ def test_several_initial_states():
 
 
 def test_lists(coin):
-    """Print gives the states that are not 0, printall all, argmax where the largest value is."""
+    """Print gives the states that are not 0, printall all."""
     found = check(coin, "filter(print, P=? [ X x=3 ])").listing
     assert [state for state, _ in found] == [2, 3] or len(found) == 2
     assert [value for _, value in found] == pytest.approx([0.5, 1.0])
     assert len(check(coin, "filter(printall, P=? [ X x=3 ], x<3)").listing) == 3
-    best = check(coin, 'filter(argmax, P=? [ F "one" ], x!=1)')
-    assert [coin.state_name(state) for state, _ in best.listing] == ["(x=0)"]
-    assert best.value is True  # the initial state is among them
-    assert check(coin, 'filter(argmin, P=? [ F "one" ])').value is False
 
 
 @pytest.mark.parametrize(
@@ -381,9 +373,7 @@ def test_a_state_nobody_asked_about_may_overflow(coin):
         check(coin, "filter(max, x*1500000000)")
 
 
-@pytest.mark.parametrize(
-    "text", ["filter(forall, P>=0 [ F x=1 ], x=2)", "E [ F P>0.3 [ X x=1 ] ]", "x=0"]
-)
+@pytest.mark.parametrize("text", ["filter(forall, P>=0 [ F x=1 ], x=2)", "x=0"])
 def test_bounds_of_another_number_are_not_told(text, coin):
     """A truth value that compares no number at the initial state has no bounds."""
     found = check(coin, text)

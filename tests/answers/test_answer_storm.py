@@ -60,7 +60,7 @@ CASES = {
             'R{{"cost"}}{}=? [ C<=0 ]',
             'R{{"place"}}{}=? [ I=5 ]',
             'R{{"cost"}}{}=? [ F "high" ]',
-            'R{{"cost"}}{}=? [ Cdiscount=0.9 ]',
+            'R{{"cost"}}{}=? [ C{{discount=0.9}} ]',
             'R{{"cost"}}{}=? [ F P>=0.4 [ X "ends" ] ]',
         ],
     ),
@@ -123,7 +123,7 @@ def texts():
 def test_mdp_value_is_that_of_storm(name, prop, folder):
     """Storm's value lies within our bounds."""
     model = CASES[name][0]
-    (value,) = storm_values(model, prop, folder)
+    (value,) = storm_values(model, prop.replace("C{discount=0.9}", "Cdiscount=0.9"), folder)
     answer = our_answer(model, prop)
     assert answer.certified
     slack = 1e-8 * max(1.0, min(abs(value), 1e6))

@@ -56,7 +56,7 @@ def model():
         ('R{"cost"}min=? [ F x>0 ]', ReachReward, MIN, MIN),
         ('R{"cost"}max=? [ C<=4 ]', Cumulative, MAX, MAX),
         ('R{"cost"}max=? [ C ]', Total, MAX, MAX),
-        ('R{"cost"}max=? [ Cdiscount=0.5 ]', Discounted, MAX, MAX),
+        ('R{"cost"}max=? [ C{discount=0.5} ]', Discounted, MAX, MAX),
         ('R{"cost"}max=? [ I=2 ]', Instantaneous, MAX, MAX),
     ],
 )
@@ -99,11 +99,11 @@ def test_solutions_call_sets_of_states_by_their_formulas(model):
     single = check(
         model, "const int k; formula there = x=k; Pmax=? [ F<=k there ]", constants={"k": 2}
     )
-    assert str(single.solution.spec) == "Pmaxmax=? [ F<=2 there ]"
+    assert str(single.solution.spec) == "Pmaxmax=? [ F<=2 (x=2) ]"
     nested = check(model, "Pmax=? [ F P>=1 [ F x=2 ] ]")
     assert [str(solution.spec.objective.target.text) for solution in nested.solutions] == [
         "x=2",
-        "P>=1 [ F x=2 ]",
+        "P>=1.0 [ F x=2 ]",
     ]
 
 
@@ -113,7 +113,6 @@ def test_solutions_call_sets_of_states_by_their_formulas(model):
         'filter(min, Pmax=? [ F "one" ])',
         '1-Pmax=? [ F "one" ]',
         "Pmax=? [ x=1 ]",
-        "Rmax=? [ F{discount=0.5} x=1 ]",
         "R{1}max=? [ C ]",
         "x=1",
     ],

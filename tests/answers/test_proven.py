@@ -16,7 +16,7 @@ from rfmdp.inner.alternating import Alternating
 from rfmdp.language.ast import Binary, Call, Literal, Type
 from rfmdp.language.load import parse_prism
 from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Status, shared_digits
+from rfmdp.outer.solution import shared_digits
 
 PAID = """mdp
 module m
@@ -247,37 +247,6 @@ def test_sums_and_means_over_states_are_rounded_outwards(values):
     for name, exact in (("sum", total), ("avg", total / len(values))):
         answer = check(model, f"filter({name}, R=? [ I=0 ])")
         assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
-
-
-def test_the_best_states_are_proven_or_open():
-    """Argmax lists a state only if bounds show that it is one; a coarse precision leaves it open.
-
-    The chances to reach 8 from k by fair steps between 0 and 8 are k/8: 7 is the best below 8, and
-    the lists of a fine precision agree with that.
-    """
-    walk = "dtmc module m x:[0..8] init 4; [] x>0&x<8 -> 0.5:(x'=x-1) + 0.5:(x'=x+1); "
-    model = parse_prism(walk + "[] x=0 | x=8 -> true; endmodule")
-    text = "filter(argmax, P=? [ F x=8 ], x>0 & x<8)"
-    fine = check(model, text)
-    assert fine.certified
-    assert [(model.state_name(s), v) for s, v in fine.listing] == [("(x=7)", True)]
-    for sweeps in (1, 2, 5):
-        limits = Limits(precision=0.5, sweeps=sweeps)
-        coarse = check(model, text, limits=limits)
-        names = {model.state_name(s): v for s, v in coarse.listing}
-        assert "(x=7)" in names
-        assert all(names[name] is None for name in names if name != "(x=7)")
-        assert coarse.certified == (None not in names.values())
-        assert coarse.status is not Status.UNDECIDED
-
-
-def test_equal_states_are_all_listed():
-    """Values that are the same count as one: both ends of a symmetric walk are listed."""
-    walk = "dtmc module m x:[0..4] init 2; [] x>0&x<4 -> 0.5:(x'=x-1) + 0.5:(x'=x+1); "
-    model = parse_prism(walk + "[] x=0 | x=4 -> true; endmodule rewards x>0&x<4 : 1; endrewards")
-    answer = check(model, "filter(argmin, R=? [ F x=0 | x=4 ], x>0 & x<4)")
-    assert [model.state_name(s) for s, _ in answer.listing] == ["(x=1)", "(x=3)"]
-    assert answer.certified
 
 
 def test_rewards_of_deadlocks():

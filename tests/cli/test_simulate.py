@@ -73,7 +73,7 @@ def test_a_nature_that_answers_every_step_anew_is_noticed(folder, capsys):
 
 def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
     """Where what follows counts, a note says so; where it does not, nothing is said."""
-    words = ["--prop", 'R{"moves"}max=? [ Cdiscount=0.9 ]', "--trajectories", "100"]
+    words = ["--prop", 'R{"moves"}max=? [ C{discount=0.9} ]', "--trajectories", "100"]
     assert run(["simulate", *MODEL, *words, "--length", "5"]) == 0
     assert "100 % of the trajectories were cut off after 5 steps" in capsys.readouterr().err
     assert run(["simulate", *MODEL, *words, "--length", "500"]) == 0

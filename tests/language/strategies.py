@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from rfmdp.language import ast, property_ast as props
-from rfmdp.language.operators import BINARY
+from rfmdp.language.ast import BINARY
 from rfmdp.language.types import ARITY
 from rfmdp.objective import Direction
 
@@ -86,9 +86,8 @@ STRUCTURES = st.none() | NAMES | PLAIN.filter(lambda expr: not isinstance(expr, 
 def property_nodes(inner):
     """Operators that only properties have, over given operands."""
     unary = st.builds(props.Path, st.sampled_from("XFG"), st.none(), inner, TIMES)
-    discounted = st.builds(props.Path, st.just("F"), st.none(), inner, TIMES, PLAIN)
     binary = st.builds(props.Path, st.sampled_from("UWR"), inner, inner, TIMES)
-    paths = unary | discounted | binary
+    paths = unary | binary
     sums = st.builds(props.CumulativeReward, st.none() | PLAIN, st.none() | PLAIN)
     reward_paths = paths | sums | st.builds(props.InstantaneousReward, PLAIN)
     return st.one_of(
@@ -98,7 +97,6 @@ def property_nodes(inner):
         st.builds(
             lambda s, q, b, p: props.Reward(s, *q, b, p), STRUCTURES, OPTIMA, BOUNDS, reward_paths
         ),
-        st.builds(props.Quantified, st.booleans(), inner | paths),
         st.builds(props.Filter, st.sampled_from(props.FILTERS), inner, st.none() | inner),
     )
 

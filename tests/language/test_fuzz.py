@@ -39,7 +39,7 @@ init s<2 endinit
 PROPERTIES = [
     'P=? [ F "far" ]; "q": Pmaxmin=? [ x=0 U<=N+1 b ]; R{"r"}min=? [ C{discount=0.9}<=3 ];',
     'const int k = 2; label "l" = x>0; filter(avg, P>=0.5 [ G[1,k] !(b) ], "l") P=? [ X x=1 ]',
-    'R{1}max=? [ F x=2 {b}{min} ] P=? [ G F b ] S=? [ b ] 1-P=? [ (x=0) W "l" ] multi(x, 1)',
+    'R{1}max=? [ F x=2 ] P=? [ G F b ] S=? [ b ] 1-P=? [ (x=0) W "l" ] multi(x, 1)',
 ]
 PIECES = [
     *"()[]{}=<>!&|+-*/^?:;,.'\"#\n\t\\ x1",
@@ -54,9 +54,9 @@ QUESTIONS = [
     "P>=0.5 [ X x=1 ]",
     "R>=1 [ C<=2 ]",
     "Rmax=? [ F x=1 ]",
-    "filter(argmin, Pmax=? [ F s=1 ])",
-    "E [ G x<2 ]",
-    "A [ F s>1 ]",
+    "filter(max, Pmax=? [ F s=1 ])",
+    "Pmin=? [ G x<2 ]",
+    "Smax=? [ s>1 ]",
 ]
 CHECKED = check_model(parse_model(MODELS[0]))
 

@@ -9,30 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from rfmdp.answers.evaluator import PropertyEvaluator
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
-from rfmdp.answers.specification import NowFormula, is_discounted, normal, probability
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
-from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Expr, ModelType, Type
+from rfmdp.language.ast import ModelType, Type
 from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.lattice import AnyModel
-from rfmdp.objective import Direction, Temporal, TemporalReward
-from rfmdp.outer.problem import where
+from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
-from rfmdp.state_sets import NamedStates, PathFormula
-from rfmdp.temporal.formula import Kind
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.types import BoolArray
-
-TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
 
 Value = bool | int | float | tuple[float, float]
 
@@ -47,11 +39,9 @@ class Answer:
         value only if bounds decide it; the pair (least, largest) over several initial states
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
-    likely : of an undecided truth value, what holds if the true number is the threshold itself, or
-        if a one-sided method's number is the true one; None if the bounds are far apart
     nature : what was assumed about nature, in words
-    listing : the states and values that a filter such as print lists; None is the truth value of
-        a state that argmin or argmax may name, but bounds leave that open
+    listing : the states and values that a filter such as print lists; None is a truth value that
+        bounds leave open
     """
 
     text: str
@@ -63,7 +53,6 @@ class Answer:
     method: str
     precision: float
     nature: str
-    likely: bool | None = None
     side: int = 0
     solutions: tuple[Solution, ...] = ()
     listing: tuple[tuple[int, Value | None], ...] = ()
@@ -159,12 +148,10 @@ def _answer(
     status = _status(least, most, evaluator)
     certified = status is Status.CERTIFIED
     low, high = least.lower[0], most.upper[0]
-    likely = None
     value: Value | None
     side = 0
     if most.type is Type.BOOL:
         value = bool(most.value[0]) if most.known[0] else None
-        likely = bool(most.value[0]) if _touching(evaluator) else value
         low, high = _bounded(evaluator)
     elif least is most:
         value, side = _proven_value(most, certified)
@@ -181,11 +168,10 @@ def _answer(
         evaluator.inner.name,
         max([evaluator.limits.precision, *(s.precision for s in evaluator.solutions)]),
         nature_in_words(evaluator.kind, evaluator.natures),
-        likely,
         side,
-        (*evaluator.solutions[:-1], *(_as_written(s, prop) for s in evaluator.solutions[-1:])),
+        tuple(evaluator.solutions),
         tuple(_listing(evaluator)),
-        _is_specification(evaluator.prop.expression),
+        evaluator.is_solution,
         evaluator.model,
     )
 
@@ -202,60 +188,6 @@ def _proven_value(number: Quantity, certified: bool) -> tuple[int | float | None
     if side == 0 and not certified:
         return None, 0
     return (int(value) if number.type is Type.INT and np.isfinite(value) else float(value)), side
-
-
-def _is_specification(expr: Expr) -> bool:
-    """Return whether a checked property is one P=? or R=? whose value is that of its objective."""
-    if isinstance(expr, tree.Probability) and expr.bound is None:
-        form = normal(expr.path)
-        return not isinstance(form, NowFormula) and not probability(form, str)[1]
-    return (
-        isinstance(expr, tree.Reward)
-        and expr.bound is None
-        and not (isinstance(expr.path, tree.Path) and is_discounted(expr.path))
-    )
-
-
-def _as_written(solution: Solution, prop: Property) -> Solution:
-    """Return the solution of a single P or R with its sets of states as the property names them.
-
-    The names in it were replaced before it was solved. Of other properties it is returned as it is.
-    """
-    try:
-        written = prop.spec(solution.model, settled=True).objective
-    except UnsupportedError:
-        return solution
-    solved = solution.spec.objective
-    if solution.product is not None and isinstance(written, Temporal | TemporalReward):
-        return _with_formula(solution, written.formula)
-    if type(written) is not type(solved):
-        return solution
-    sets: dict[str, Any] = {
-        name: NamedStates(getattr(written, name).text, getattr(solved, name).states)
-        for name in ("stay", "target")
-        if hasattr(solved, name)
-    }
-    return replace(solution, spec=replace(solution.spec, objective=replace(solved, **sets)))
-
-
-def _with_formula(solution: Solution, written: PathFormula) -> Solution:
-    """Return the solution of a path formula with its texts as the property has them."""
-    product, objective = solution.product, solution.spec.objective
-    assert product is not None
-    formula = product.formula
-    if product.kind is Kind.GENERAL:  # its atoms are those of an automaton
-        formula = replace(formula, text=written.text)
-        objective = replace(objective, formula=written.text)  # type: ignore[call-arg]
-    elif formula.tree == written.tree:
-        pairs = zip(written.names, formula.atoms, strict=True)
-        atoms = tuple(NamedStates(name, where(product.base, atom)) for name, atom in pairs)
-        formula = replace(formula, text=written.text, atoms=atoms)
-        objective = replace(objective, formula=written.text)  # type: ignore[call-arg]
-    return replace(
-        solution,
-        spec=replace(solution.spec, objective=objective),
-        product=replace(product, formula=formula),
-    )
 
 
 def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:
@@ -310,17 +242,6 @@ def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
         return -np.inf, np.inf
     state = int(initial[0])
     return float(bounded[0].lower[state]), float(bounded[0].upper[state])
-
-
-def _touching(evaluator: PropertyEvaluator) -> bool:
-    """Return whether bounds of all numbers are narrow, or missing on a side that nobody proves."""
-    initial = evaluator.model.initial
-    for number in evaluator.bounded:
-        low, high = number.lower[initial], number.upper[initial]
-        one_sided = np.isneginf(low) | np.isposinf(high)
-        if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):
-            return False
-    return True
 
 
 def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:

@@ -191,7 +191,7 @@ def _work(blueprint: Blueprint, properties: Sequence[Property], given: Given) ->
         with suppress(PrismError):
             constants = {**prop.constants, **given}
             checked = check_property(prop.parsed, prop.file, names, constants)
-            questions.append(backward_steps(checked.expression))
+            questions.append(backward_steps(checked.expression, prop.states))
     return all_work(questions) if questions else None
 
 

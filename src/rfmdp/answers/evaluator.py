@@ -8,26 +8,15 @@ proven bounds in every state.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from rfmdp.answers.filters import apply_filter
-from rfmdp.answers.measure import compare_with, effective_method, measure, stopped, turned
+from rfmdp.answers.measure import compare_with, effective_method, measure, turned
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.answers.specification import (
-    NestedFormula,
-    NextFormula,
-    NowFormula,
-    ShareFormula,
-    directions,
-    is_discounted,
-    normal,
-    probability,
-    reward,
-)
+from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -35,14 +24,12 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.checked import model_type
-from rfmdp.language.property_ast import OPERATORS, Quantified
+from rfmdp.language.property_ast import OPERATORS
 from rfmdp.language.states import DTYPE, evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
-from rfmdp.model.lattice import AnyModel, LatticeMDP, written
-from rfmdp.objective import MAX, Direction, Spec
-from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.model.lattice import AnyModel, LatticeMDP
+from rfmdp.objective import Direction, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.state_sets import NamedStates
@@ -50,8 +37,8 @@ from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.solve import with_automaton
 from rfmdp.types import BoolArray
 
-DEEPEST = 50  # operators P, R, E, A and filter inside each other
-LISTS = ("print", "printall", "argmin", "argmax")
+DEEPEST = 50  # operators P, R and filter inside each other
+LISTS = ("print", "printall")
 
 
 def states_where(model: AnyModel, prop: Property) -> BoolArray:
@@ -80,6 +67,7 @@ class PropertyEvaluator:
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
         self.listed: tuple[Quantity, BoolArray, str] | None = None
+        self.is_solution = False  # whether the last solution says all that the property asks
         self._check_depth()
 
     @property
@@ -159,9 +147,6 @@ class PropertyEvaluator:
             return self._probability(node, interest)
         if isinstance(node, tree.Reward):
             return self._reward(node, interest)
-        if isinstance(node, tree.Quantified):
-            holds = paths_hold(self.model, node, self.decided)
-            return Quantity.exact(Type.BOOL, holds)
         assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
         least, most = self._filter(node)
         if least is not most:
@@ -172,19 +157,19 @@ class PropertyEvaluator:
     def _probability(self, node: tree.Probability, interest: BoolArray) -> Quantity:
         """Return a probability, or where it meets its bound."""
         agent, nature = directions(node, self.kind, self.source)
-        form = normal(node.path)
-        if isinstance(form, NowFormula):
-            known = Quantity.exact(Type.DOUBLE, self.decided(form.holds))
+        if not tree.path_operators(node.path):
+            known = Quantity.exact(Type.DOUBLE, self.decided(node.path))
             return known if node.bound is None else compare_with(known, node.bound)
-        objective, negated = probability(form, self.states)
+        objective, negated = probability(node.path, self.states)
         self.natures.append((agent, nature))
         if not negated:
+            self.is_solution = node is self.prop.expression and node.bound is None
             spec = with_automaton(Spec(objective, agent, nature), self.automaton)
-            return self._measure(self.model, spec, node.bound, interest)
+            return self._measure(spec, node.bound, interest)
         spec = Spec(objective, agent.opposite, nature.opposite)
         if node.bound is None:
-            return self._measure(self.model, spec, None, interest).one_minus()
-        met = self._measure(self.model, spec, turned(node.bound), interest)
+            return self._measure(spec, None, interest).one_minus()
+        met = self._measure(spec, turned(node.bound), interest)
         self.bounded.append(self.bounded.pop().one_minus())
         return met
 
@@ -193,20 +178,15 @@ class PropertyEvaluator:
         agent, nature = directions(node, self.kind, self.source)
         assert isinstance(node.structure, Literal)  # the static checks made it a number
         name = list(self.model.rewards)[int(node.structure.value) - 1]
-        path, model = node.path, self.model
-        if isinstance(path, tree.Path) and is_discounted(path):
-            model = stopped(written(model), self.decided(path.right), name)
-            path = tree.CumulativeReward(None, path.discount)
-        spec = Spec(reward(path, name, self.states), agent, nature)
+        spec = Spec(reward(node.path, name, self.states), agent, nature)
         self.natures.append((agent, nature))
-        return self._measure(model, spec, node.bound, interest)
+        self.is_solution = node is self.prop.expression and node.bound is None
+        return self._measure(spec, node.bound, interest)
 
-    def _measure(
-        self, model: AnyModel, spec: Spec, bound: tree.Bound | None, interest: BoolArray
-    ) -> Quantity:
+    def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:
         """Return the value of a specification, or where it meets a bound; remember how."""
         solution, quantity, verdict = measure(
-            model, spec, bound, inner=self.inner, limits=self.limits, interest=interest
+            self.model, spec, bound, inner=self.inner, limits=self.limits, interest=interest
         )
         self.solutions.append(solution)
         if verdict is None:
@@ -244,51 +224,5 @@ class PropertyEvaluator:
 
         expr = self.prop.expression
         if fold(expr, depth) > DEEPEST:
-            reason = f"P, R, E, A and filters must be nested at most {DEEPEST} deep"
+            reason = f"P, R and filters must be nested at most {DEEPEST} deep"
             raise self.source.error(expr.position, reason)
-
-
-def paths_hold(model: AnyModel, node: Quantified, decide: Callable[[Expr], BoolArray]) -> BoolArray:
-    """Return where E or A of a path formula holds, (S,).
-
-    Parameters
-    ----------
-    decide
-        Returns where a state formula holds.
-    """
-    form = normal(node.path)
-    assert not isinstance(form, NestedFormula)  # `require_supported` refuses it
-    if isinstance(form, NowFormula):
-        return decide(form.holds)
-    assert not isinstance(form, ShareFormula)  # `S` is an operator by itself
-    every = node.every is not form.negated
-    graph = Graph(written(model))
-    target = decide(form.target)
-    if isinstance(form, NextFormula):
-        holds = _next_all(graph, target) if every else ~_next_all(graph, ~target)
-    elif every:
-        fails = _some_until(graph, ~target, ~decide(form.stay) & ~target)
-        holds = ~(fails | _some_globally(graph, ~target))
-    else:
-        holds = _some_until(graph, decide(form.stay), target)
-    return ~holds if form.negated else holds
-
-
-def _next_all(graph: Graph, target: BoolArray) -> BoolArray:
-    """Return where every possible move leads to the target."""
-    rows = graph.rows_must_stay(target)
-    all_: BoolArray = np.logical_and.reduceat(rows, graph.model.row_ptr[:-1])
-    return all_
-
-
-def _some_until(graph: Graph, stay: BoolArray, target: BoolArray) -> BoolArray:
-    return graph.positive(target, stay, agent=MAX, nature=MAX)
-
-
-def _some_globally(graph: Graph, stay: BoolArray) -> BoolArray:
-    """Return where a path stays for ever: it comes to a cycle within `stay`."""
-    parts = components(graph, stay)
-    inside = parts.component >= 0
-    cyclic = np.zeros(len(stay), dtype=np.bool_)
-    cyclic[inside] = ~parts.trivial[parts.component[inside]]
-    return _some_until(graph, stay, cyclic)

@@ -24,7 +24,6 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
     "forall": np.all,
     "exists": np.any,
 }
-EQUAL = 1e-5  # values this close (relatively, if they are above 1) count as one, as in PRISM
 
 
 def apply_filter(
@@ -32,8 +31,7 @@ def apply_filter(
 ) -> tuple[Quantity, Quantity]:
     """Return a filter of values over a set of states: its least and its largest value.
 
-    The two differ for `range` only. Each is the same in all states, except for print, argmin and
-    argmax.
+    The two differ for `range` only. Each is the same in all states, except for print.
 
     Raises
     ------
@@ -44,9 +42,6 @@ def apply_filter(
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
     if name in ("print", "printall"):
         return operand, operand
-    if name in ("argmin", "argmax"):
-        extreme = _extreme_states(operand, where, name == "argmin")
-        return extreme, extreme
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
@@ -90,17 +85,3 @@ def _sum(numbers: AnyArray) -> float:
 def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:
     dtype = np.bool_ if kind is Type.BOOL else np.float64
     return Quantity(kind, *(np.full(len(where), end, dtype=dtype) for end in ends))
-
-
-def _extreme_states(operand: Quantity, where: BoolArray, least: bool) -> Quantity:
-    """Return which states of a set have its smallest (or largest) value, up to `EQUAL`.
-
-    Bounds that overlap leave it open: such a state is possibly among them, not surely.
-    """
-    lower, upper = (operand.lower, operand.upper) if least else (-operand.upper, -operand.lower)
-    value = operand.value if least else -operand.value
-    low, middle, high = (float(np.min(x[where])) for x in (lower, value, upper))  # of the best one
-    sure = where & (upper <= low + EQUAL * max(1.0, abs(low)))
-    possible = where & (lower <= high + EQUAL * max(1.0, abs(high)))
-    likely = where & (value <= middle + EQUAL * max(1.0, abs(middle)))
-    return Quantity(Type.BOOL, sure, (likely | sure) & possible, possible)

@@ -19,7 +19,7 @@ from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.checked import model_type
-from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, written
 from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import BackwardStep, Form, pose
@@ -30,7 +30,7 @@ from rfmdp.sets.marginals import Kind
 from rfmdp.solving import solve
 from rfmdp.temporal.product import Product, make_product
 from rfmdp.temporal.solve import first_states
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.types import BoolArray
 
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
@@ -166,20 +166,6 @@ def turned(bound: tree.Bound) -> tree.Bound:
     threshold = 1 - _threshold(bound)
     sign = bound.operator.translate(str.maketrans("<>", "><"))
     return replace(bound, operator=sign, value=Literal(float(threshold), threshold))
-
-
-def stopped(model: FactoredMDP, where: BoolArray, name: str) -> FactoredMDP:
-    """Return a model in which some states stay for ever and pay nothing."""
-    rows = np.repeat(where, segment_lengths(model.row_ptr))
-    entries = np.repeat(rows, segment_lengths(model.successor_ptr))
-    sources = np.repeat(model.row_states, segment_lengths(model.successor_ptr)).astype(np.int32)
-    paid = model.rewards[name]
-    rewards: FloatArray = np.where(rows, 0.0, paid.row)
-    return replace(
-        model,
-        successors=np.where(entries, sources, model.successors),
-        rewards={name: RewardArrays(np.where(where, 0.0, paid.state), rewards)},
-    )
 
 
 def with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:

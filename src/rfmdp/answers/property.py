@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
-from rfmdp.answers.specification import (
-    NowFormula,
-    directions,
-    is_discounted,
-    normal,
-    probability,
-    reward,
-)
+from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, nodes
@@ -94,20 +87,18 @@ class Property:
         agent, nature = directions(node, kind, source)
         path = with_numbers(node.path, self.file, scope(model, source), self.constants)
         if isinstance(node, tree.Probability):
-            form = normal(path)
-            if isinstance(form, NowFormula):
+            if not tree.path_operators(path):
                 raise _refuse("found a state formula inside P")
-            objective, negated = probability(form, self._states)
+            objective, negated = probability(path, self.states)
             if negated:
                 raise _refuse("found a negated bound on a reward inside P")
             return Spec(objective, agent, nature)
         if isinstance(node.structure, Expr):
             raise _refuse("found rewards by number")
-        if isinstance(path, tree.Path) and is_discounted(path):
-            raise _refuse("found a discounted reward to a target")
-        return Spec(reward(path, node.structure, self._states), agent, nature)
+        return Spec(reward(path, node.structure, self.states), agent, nature)
 
-    def _states(self, expr: Expr) -> FormulaStates:
+    def states(self, expr: Expr) -> FormulaStates:
+        """Return where a formula over the names of this property holds, in any model."""
         return FormulaStates(expr, self)
 
 
@@ -125,7 +116,7 @@ class FormulaStates:
 
     @property
     def probabilistic(self) -> bool:
-        """Whether probabilities decide where it holds: a P, R, E, A or filter is inside."""
+        """Whether probabilities decide where it holds: a P, R or filter is inside."""
         return any(isinstance(node, tree.OPERATORS) for node in nodes(self.expr))
 
     def holds(self, model: AnyModel) -> BoolArray:

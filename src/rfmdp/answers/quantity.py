@@ -4,9 +4,7 @@ Numbers are float64, truth values bool. Of a truth value, `lower` says where it 
 `upper` where it possibly does. Operators act on both ends, so that `1 - P=? [...]` is as proven
 as the probability in it.
 
-A comparison stays open where the ends do not decide it. Its `value` is then what would hold if the
-true number were the threshold itself. If a side is not proven at all, `value` is what holds for the
-number that the method gives.
+A comparison stays open where the ends do not decide it.
 """
 
 from __future__ import annotations
@@ -56,12 +54,12 @@ class Quantity:
 
 
 def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
-    """Return where a comparison of numbers surely, probably and possibly holds.
+    """Return where a comparison of numbers surely and possibly holds.
 
     >>> half = Quantity(Type.DOUBLE, *(np.array([x]) for x in (0.4, 0.4, 0.6)))
-    >>> asked = compare(">=", half, Quantity.exact(Type.DOUBLE, np.array([0.5])))
-    >>> bool(asked.lower[0]), bool(asked.value[0]), bool(asked.upper[0])
-    (False, True, True)
+    >>> verdict = compare(">=", half, Quantity.exact(Type.DOUBLE, np.array([0.5])))
+    >>> bool(verdict.lower[0]), bool(verdict.upper[0])
+    (False, True)
     """
     if operator in (">", ">="):
         return compare({">": "<", ">=": "<="}[operator], right, left)
@@ -74,11 +72,7 @@ def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
     else:
         sure = left.known & right.known & (left.lower == right.lower)
         possible = (left.lower <= right.upper) & (right.lower <= left.upper)
-    likely = possible if operator in ("<=", "=") else sure
-    ends = (left.lower, left.upper, right.lower, right.upper)
-    narrow = reduce(np.logical_and, (np.isfinite(end) for end in ends))
-    guess = {"<": np.less, "<=": np.less_equal, "=": np.equal}[operator](left.value, right.value)
-    return Quantity(Type.BOOL, sure, np.where(narrow | (sure == possible), likely, guess), possible)
+    return Quantity(Type.BOOL, sure, sure, possible)
 
 
 def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:

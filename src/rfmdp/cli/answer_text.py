@@ -16,7 +16,7 @@ from rfmdp.cli.output import PATIENCE, ProgressLines
 from rfmdp.language.ast import Type
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.objective import MAX, Direction
-from rfmdp.outer.solution import Bounds, Status, shared_digits
+from rfmdp.outer.solution import Bounds, shared_digits
 
 if TYPE_CHECKING:  # answers of `solve` need none of these, which take a third of a start to import
     from rfmdp.learning.run import Progress, Run
@@ -33,11 +33,10 @@ def answer_record(
     """Return the fields that `--json` prints; unproven sides are null.
 
     The method is the one that ran: where all are the same it is the exact one. The value is null
-    if nothing is proven, or a truth value is not decided; `likely` then says what holds if the
-    true number is the threshold itself. Infinity, no number of JSON, is "Infinity".
+    if nothing is proven, or a truth value is not decided. Infinity, no number of JSON, is
+    "Infinity".
     """
-    likely = {} if answer.value is not None or answer.likely is None else {"likely": answer.likely}
-    return likely | {
+    return {
         "property": answer.text,
         "method": method if method.startswith(answer.method) else answer.method,
         "status": answer.status.name.lower(),
@@ -112,10 +111,7 @@ def _result(answer: Answer) -> str:
     """
     value, low, high = answer.value, answer.lower, answer.upper
     if answer.type is Type.BOOL:
-        if value is not None:
-            return shown(value)
-        likely = answer.status is Status.UNDECIDED and answer.likely is not None
-        return "undecided" + (f" (likely {shown(bool(answer.likely))})" if likely else "")
+        return "undecided" if value is None else shown(value)
     if value is None:
         both = low is not None and high is not None
         return f"nothing proven{f' but [{low!r}, {high!r}]' if both else ''}"

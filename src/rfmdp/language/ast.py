@@ -19,6 +19,15 @@ from rfmdp.language.source import NOWHERE, Position, SourceText
 
 T = TypeVar("T")
 
+# Precedences of operators, loosest first. Unary minus binds tighter than `^`, so `-a^b` is
+# `(-a)^b`; `!` binds looser than comparisons, so `!a=b` is `!(a=b)`. Looser than all is `?:`.
+LEVELS = (("=>",), ("<=>",), ("|",), ("&",), ("!",), ("=", "!="), ("<", "<=", ">", ">="),
+          ("+", "-"), ("*", "/"), ("^",))  # fmt: skip
+BINARY = {sign: level for level, signs in enumerate(LEVELS, start=1) for sign in signs}
+UNARY = {"!": BINARY.pop("!"), "-": len(LEVELS) + 1}
+RIGHT = frozenset({"=>", "^"})
+LOOSEST, TIGHTEST = 0, len(LEVELS) + 2  # of ?: and temporal operators, and of atoms
+
 
 class Type(Enum):
     """Type of an expression; an `INT` may stand wherever a `DOUBLE` is expected."""

@@ -47,7 +47,6 @@ from rfmdp.language.property_ast import (
     Probability,
     PropertyDefinition,
     PropertyFile,
-    Quantified,
     Reward,
     path_operators,
     require_supported,
@@ -55,7 +54,7 @@ from rfmdp.language.property_ast import (
 from rfmdp.language.source import Position, SourceText, nearest, question
 from rfmdp.language.types import node_type, require, type_of
 
-NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range", "argmin", "argmax"})
+NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
     "avg": Type.DOUBLE,
@@ -63,8 +62,6 @@ FILTER_TYPES = {
     "count": Type.INT,
     "forall": Type.BOOL,
     "exists": Type.BOOL,
-    "argmin": Type.BOOL,
-    "argmax": Type.BOOL,
 }
 
 
@@ -228,10 +225,6 @@ class _Scope:
                 return Type.DOUBLE if node.bound is None else Type.BOOL
             case Reward():
                 return Type.DOUBLE if node.bound is None else Type.BOOL
-            case Quantified():
-                letter = "A" if node.every else "E"
-                require(node.path, Type.BOOL, below[0], f"the formula inside {letter}", self.source)
-                return Type.BOOL
             case Filter():
                 return self._filter(node, below)
         return node_type(node, below, self.types, self.source)
@@ -275,7 +268,7 @@ class _Scope:
             if time.reward is not None:
                 self._number_of(time.reward, time.position)
             time = replace(time, lower=lower, upper=upper)
-        return replace(node, time=time, discount=self._discount(node.discount))
+        return replace(node, time=time)
 
     def _constant(self, expr: Expr, type_: Type, what: str) -> Value:
         require(expr, type_, type_of(expr, self.types, self.source), what, self.source)

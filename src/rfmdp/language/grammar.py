@@ -10,9 +10,11 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from rfmdp.language.ast import Node
 from rfmdp.language.source import (
     FUNCTIONS,
     MODEL_WORDS,
+    NOWHERE,
     PROPERTY_WORDS,
     BuildError,
     Position,
@@ -35,38 +37,55 @@ WORDS = {
 }
 PLAIN_START = {"NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS"}
 CALL_START = {"FUNCTION", "MIN", "MAX", "FUNC"}
-PROPERTY_START = {"P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "E", "A", "FILTER"}
-STRATEGY_START = {"COALITION", "OTHERS", "HOA"}
+PROPERTY_START = {"P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "LRA", "FILTER"}
 PATH_START = {"X", "F", "G"}
-EXPRESSION_START = PLAIN_START | CALL_START | PROPERTY_START | STRATEGY_START | PATH_START
+EXPRESSION_START = PLAIN_START | CALL_START | PROPERTY_START | PATH_START
 ARITHMETIC = {"POWER", "TIMES", "DIVIDE", "PLUS", "MINUS"}
 COMPARISONS = {"LT", "LE", "GT", "GE", "EQ", "NE"}
 OPERATORS = ARITHMETIC | COMPARISONS | {"AND", "OR", "IFF", "IMPLIES", "QUESTION"}
-UNSUPPORTED = {
-    "CTMC": "model type 'ctmc'",
-    "STOCHASTIC": "model type 'stochastic' (a ctmc)",
-    "PTA": "model type 'pta'",
-    "POMDP": "model type 'pomdp'",
-    "POPTA": "model type 'popta'",
-    "CLOCK": "a clock variable ('clock')",
-    "INVARIANT": "a clock invariant ('invariant ... endinvariant')",
-    "SYSTEM": "a process-algebra composition ('system ... endsystem')",
-    "OBSERVABLES": "'observables ... endobservables' of partially observable models",
-    "OBSERVABLE": "'observable' of partially observable models",
+TYPES = "use dtmc, mdp, idtmc or imdp"
+UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
+    "CTMC": ("model type 'ctmc'", TYPES),
+    "STOCHASTIC": ("model type 'stochastic' (a ctmc)", TYPES),
+    "PTA": ("model type 'pta'", TYPES),
+    "POMDP": ("model type 'pomdp'", TYPES),
+    "POPTA": ("model type 'popta'", TYPES),
+    "CLOCK": ("a clock variable ('clock')", ""),
+    "INVARIANT": ("a clock invariant ('invariant ... endinvariant')", ""),
+    "SYSTEM": ("a process-algebra composition ('system ... endsystem')", ""),
+    "OBSERVABLES": ("'observables ... endobservables' of partially observable models", ""),
+    "OBSERVABLE": ("'observable' of partially observable models", ""),
+    "MULTI": ("the multi-objective 'multi(...)'", "ask for each objective by itself"),
+    "COALITION": ("the game operator '<<...>>'", "write P or R for the agent, as in Pmaxmin=?"),
+    "OTHERS": ("the game operator '[[...]]'", "write P or R for the agent, as in Pmaxmin=?"),
+    "HOA": ("an automaton ('HOA: {...}')", "write the formula and give --automaton FILE"),
+}
+UNSUPPORTED_PROPERTIES = {  # words that may be names elsewhere
+    "E": ("'E [ ... ]'", "use Pmax=? [ ... ] > 0"),
+    "A": ("'A [ ... ]'", "use Pmin=? [ ... ] >= 1"),
 }
 SHOWN = 40  # characters of an unexpected word that a message repeats
-HINT_TYPES = "use dtmc, mdp, idtmc or imdp"
 
 
 class _Spread:
-    """Calls the methods of a builder with the parts of a rule as their arguments."""
+    """Calls the methods of a builder with the parts of a rule as their arguments.
+
+    A node that is made without a place stands where its first part stands.
+    """
 
     def __init__(self, builder: object) -> None:
         self._builder = builder
 
     def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
         method = getattr(self._builder, rule)
-        return lambda parts: method(*parts)
+
+        def build(parts: list[Any]) -> Any:
+            node = method(*parts)
+            if isinstance(node, Node) and node.position is NOWHERE:
+                vars(node)["position"] = next(place_of(part) for part in parts if part is not None)
+            return node
+
+        return build
 
 
 def make_parser(starts: list[str], builder: object) -> Lark:
@@ -114,9 +133,11 @@ def parse(parser: Lark, source: SourceText, start: str) -> Any:
         raise source.unsupported(error.position, error.reason) from None
 
 
-def position_of(token: Token) -> Position:
-    """Return where a token starts."""
-    return Position(token.line or 1, token.column or 1)
+def place_of(part: Token | Node) -> Position:
+    """Return where a token or a node starts."""
+    if isinstance(part, Token):
+        return Position(part.line or 1, part.column or 1)
+    return part.position
 
 
 def describe(names: set[str], parser: Lark) -> str:
@@ -138,20 +159,20 @@ def describe(names: set[str], parser: Lark) -> str:
 
 def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> PrismSourceError:
     token = error.token
-    if token.type in UNSUPPORTED:
-        hint = HINT_TYPES if "model type" in UNSUPPORTED[token.type] else ""
-        return source.unsupported(position_of(token), UNSUPPORTED[token.type], hint)
+    # a state that accepts nothing is the one after the whole text
+    accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
+    unsupported = UNSUPPORTED | UNSUPPORTED_PROPERTIES if "P" in accepted else UNSUPPORTED
+    if token.type in unsupported:
+        return source.unsupported(place_of(token), *unsupported[token.type])
     if token.type == "$END":
         position = Position(token.end_line or 1, token.end_column or 1)
         text = "the end of the text"
     else:
-        position = position_of(token)
+        position = place_of(token)
         text = f"'{token[:SHOWN]}'"
-    # a state that accepts nothing is the one after the whole text
-    accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
     last = error.interactive_parser.parser_state.value_stack[-1:]
     if token.type == "LPAR" and last and getattr(last[0], "type", None) == "NAME":
-        return unknown_function(last[0], position_of(last[0]), source)
+        return unknown_function(last[0], place_of(last[0]), source)
     if token.type in PATH_START and "P" in accepted:
         reason = f"expected a state formula, found {text}"
         hint = "write path formulas inside P or R, and below other operators in parentheses"

@@ -1,13 +1,12 @@
 """Text of PRISM properties to their tree.
 
 A property that rfmdp does not support, or cannot read, does not make a file unreadable: it becomes
-an `Unsupported` or `Unreadable` node, and `require_supported` says so when that property is used.
+an `Unreadable` node, and `require_supported` says so when that property is used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,24 +14,11 @@ from typing import Any
 from lark import Lark, Token
 
 from rfmdp.language import ast, property_ast as props
-from rfmdp.language.ast import Binary, Expr, Name, nodes
-from rfmdp.language.grammar import (
-    hinted,
-    make_parser,
-    parse,
-    position_of,
-    unknown_function,
-)
+from rfmdp.language.ast import Expr, Name, nodes
+from rfmdp.language.grammar import hinted, make_parser, parse, place_of, unknown_function
 from rfmdp.language.parse import ExpressionBuilder, all_of, unquoted
-from rfmdp.language.property_ast import (
-    Bound,
-    CumulativeReward,
-    Path,
-    TimeBound,
-    Unsupported,
-)
+from rfmdp.language.property_ast import Bound, Path, TimeBound
 from rfmdp.language.source import BuildError, Position, PrismSourceError, SourceText
-from rfmdp.language.write import write_expression
 from rfmdp.objective import Direction
 
 PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.Call)
@@ -57,44 +43,38 @@ def parse_property_file(text: str, filename: str = "<properties>") -> props.Prop
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
     items, unreadable = _readable(source)
-    definitions = all_of(items, props.PropertyDefinition)
-    return props.PropertyFile(
-        tuple(sorted((*definitions, *unreadable), key=lambda prop: prop.position)),
-        all_of(items, ast.Constant),
-        all_of(items, ast.Formula),
-        all_of(items, ast.LabelDefinition),
-        source,
-    )
+    properties = (*all_of(items, props.PropertyDefinition), *unreadable)
+    constants, formulas = all_of(items, ast.Constant), all_of(items, ast.Formula)
+    labels = all_of(items, ast.LabelDefinition)
+    values = [*(c.value for c in constants), *(f.value for f in formulas)]
+    for value in (*values, *(label.value for label in labels)):
+        _check_definition(value, source)
+    in_order = tuple(sorted(properties, key=lambda prop: prop.position))
+    return props.PropertyFile(in_order, constants, formulas, labels, source)
 
 
 def _readable(source: SourceText) -> tuple[list[Any], list[props.PropertyDefinition]]:
     """Return what can be read of a file, and the properties that cannot."""
     text = source.text
     unreadable: list[props.PropertyDefinition] = []
-    first: PrismSourceError | None = None
+    errors: list[PrismSourceError] = []
     while True:
         try:
-            items: list[Any] = parse(
-                _parser(), SourceText(text, source.filename), "properties"
-            ).children
-            for item in items:
+            tree = parse(_parser(), SourceText(text, source.filename), "properties")
+            for item in tree.children:
                 _check_no_call(item, source)
         except PrismSourceError as error:
             begin, end = _statement(text, error)
-            statement = source.text[begin:end]
+            statement = text[begin:end]
             if not statement.strip() or DEFINITION.match(statement):
                 raise
-            first = first or error
+            errors.append(error)
             unreadable.append(_unreadable(source, begin, statement, error))
             text = text[:begin] + re.sub(r"[^\n]", " ", statement) + text[end:]
             continue
-        if (
-            first is not None
-            and len(unreadable) > 1
-            and not all_of(items, props.PropertyDefinition)
-        ):
-            raise first  # this is no file of properties
-        return items, unreadable
+        if len(errors) > 1 and not all_of(tree.children, props.PropertyDefinition):
+            raise errors[0]  # this is no file of properties
+        return tree.children, unreadable
 
 
 def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
@@ -147,71 +127,35 @@ class PropertyBuilder(ExpressionBuilder):
 
     def property(self, name: Token | None, expression: Expr) -> props.PropertyDefinition:
         """Make a property with its name."""
-        if name is None:
-            return props.PropertyDefinition(None, expression, position=expression.position)
-        return props.PropertyDefinition(unquoted(name), expression, position=position_of(name))
-
-    def constant(self, kind: Token | None, name: Token, value: Expr | None) -> ast.Constant:
-        """Make a constant, after a look at its value."""
-        return ExpressionBuilder.constant(self, kind, name, value and _plain(value))
-
-    def formula(self, name: Token, value: Expr) -> ast.Formula:
-        """Make a formula, after a look at its value."""
-        return ExpressionBuilder.formula(self, name, _plain(value))
-
-    def label(self, name: Token, value: Expr) -> ast.LabelDefinition:
-        """Make a label, after a look at its value."""
-        return ExpressionBuilder.label(self, name, _plain(value))
-
-    def call(self, function: Token, *arguments: Expr) -> Expr:
-        """Make a function call; the multi-objective one is not supported."""
-        if function != "multi":
-            return ExpressionBuilder.call(self, function, *arguments)
-        text = f"multi({', '.join(write_expression(argument) for argument in arguments)})"
-        construct = "the multi-objective 'multi(...)'"
-        return Unsupported(construct, text, position=position_of(function))
+        return props.PropertyDefinition(name and unquoted(name), expression)
 
     def unary_path(
-        self, operator: Token, brace: Expr | None, time: TimeBound | None, operand: Expr
+        self, operator: Token, reward: str | None, time: TimeBound | None, operand: Expr
     ) -> Expr:
         """Make X, F or G."""
-        discount, time = _braced(operator, brace, time)
-        position = position_of(operator)
-        return Path(str(operator), None, operand, time, discount, position=position)
+        return Path(str(operator), None, operand, _counting(operator, reward, time))
 
     def binary_path(
-        self,
-        left: Expr,
-        operator: Token,
-        brace: Expr | None,
-        time: TimeBound | None,
-        right: Expr,
+        self, left: Expr, operator: Token, reward: str | None, time: TimeBound | None, right: Expr
     ) -> Expr:
         """Make U, W or R."""
-        discount, time = _braced(operator, brace, time)
-        return Path(str(operator), left, right, time, discount, position=left.position)
+        return Path(str(operator), left, right, _counting(operator, reward, time))
 
     def time(self, sign: Token, bound: Expr, *last: Expr) -> TimeBound:
         """Make a bound on steps."""
-        first, position = _plain(bound), position_of(sign)
-        if sign == "[":
-            return TimeBound(first, _plain(last[0]), position=position)
-        if sign == "=":
-            return TimeBound(first, first, position=position)
+        if sign in ("[", "="):
+            return TimeBound(bound, last[0] if last else bound)
         strict = len(sign) == 1
         if sign.startswith("<"):
-            return TimeBound(None, first, upper_strict=strict, position=position)
-        return TimeBound(first, None, lower_strict=strict, position=position)
+            return TimeBound(None, bound, upper_strict=strict)
+        return TimeBound(bound, None, lower_strict=strict)
 
-    def budget(
-        self, _: Token, word: Token, name: str | Expr, sign: Token, bound: Expr
-    ) -> TimeBound:
+    def budget(self, _: Token, word: Token, name: str, sign: Token, bound: Expr) -> TimeBound:
         """Make a bound on rewards, `^{rew{"r"}<=k}`."""
-        if word != "rew" or not isinstance(name, str):
-            raise BuildError(
-                position_of(word), "expected rew{\"...\"}<=... in the braces after '^'"
-            )
-        return replace(self.time(sign, bound), reward=name)
+        if word != "rew":
+            reason = "expected rew{\"...\"}<=... in the braces after '^'"
+            raise BuildError(place_of(word), reason)
+        return replace(self.time(sign, bound), reward=name, position=place_of(sign))
 
     def quantifier(self, *words: Token | None) -> str:
         """Join `min max` to `minmax`."""
@@ -219,123 +163,63 @@ class PropertyBuilder(ExpressionBuilder):
 
     def query(self, *bound: Any) -> Bound | None:
         """Make the bound after P or R, None for `=?`."""
-        if not bound:
-            return None
-        sign, value = bound
-        return Bound(str(sign), _plain(value), position=position_of(sign))
+        return Bound(str(bound[0]), bound[1]) if bound else None
 
     def p_head(self, token: Token, quantifier: str | None = None) -> tuple[Token, str]:
-        """Split `Pmaxmin` into the place and the quantifier."""
-        return token, str(token)[1:] + (quantifier or "")
+        """Split `Pmaxmin` into the letter and the quantifier."""
+        return token, token.lstrip("PSLRA") + (quantifier or "")
 
     def r_head(
         self, token: Token, structure: str | Expr | None, quantifier: str | None = None
     ) -> tuple[Token, str, str | Expr | None]:
-        """Split `R{"r"}max` into the place, the quantifier and the structure."""
-        return token, str(token)[1:] + (quantifier or ""), structure
+        """Split `R{"r"}max` into the letter, the quantifier and the structure."""
+        return token, token[1:] + (quantifier or ""), structure
 
-    def reward_index(self, index: Token | Expr) -> str | Expr:
-        """Make the name or number of a reward structure."""
-        return unquoted(index) if isinstance(index, Token) else _plain(index)
+    def reward_name(self, name: Token) -> str:
+        """Make the name of a reward structure."""
+        return unquoted(name)
 
-    def probability(
-        self, head: tuple[Token, str], bound: Bound | None, path: Expr, *filters: Token | Expr
-    ) -> Expr:
-        """Make P."""
+    def probability(self, head: tuple[Token, str], bound: Bound | None, path: Expr) -> Expr:
+        """Make P, or S: the share of steps in the long run."""
         token, quantifier = head
-        agent, nature = _players(quantifier)
-        position = position_of(token)
-        operator = props.Probability(agent, nature, bound, path, position=position)
-        return _filtered(operator, bound, filters)
+        place = place_of(token)
+        if not token.startswith("P"):
+            path = Path("S", None, path, position=place)
+        return props.Probability(*_players(quantifier), bound, path, position=place)
 
     def reward(
-        self,
-        head: tuple[Token, str, str | Expr | None],
-        bound: Bound | None,
-        path: Expr | tuple[Expr, Expr],
-        *filters: Token | Expr,
+        self, head: tuple[Token, str, str | Expr | None], bound: Bound | None, path: Expr
     ) -> Expr:
-        """Make R."""
+        """Make R; Storm writes `LRA` for the long run."""
         token, quantifier, structure = head
-        agent, nature = _players(quantifier)
-        if isinstance(path, tuple):  # 'C {states}': the braces were no discount
-            path, states = path
-            filters = (states, *filters)
-        path = _storm_path(path)
-        position = position_of(token)
-        operator = props.Reward(structure, agent, nature, bound, path, position=position)
-        return _filtered(operator, bound, filters)
+        if path == Name("LRA"):
+            path = props.LongRunReward(position=path.position)
+        players = _players(quantifier)
+        return props.Reward(structure, *players, bound, path, position=place_of(token))
 
     def total(
-        self,
-        token: Token,
-        brace: Expr | None,
-        steps: Expr | None,
-        word: Token | None,
-        storm: Expr | None,
-    ) -> Expr | tuple[Expr, Expr]:
-        """Make C, with steps or without, and with the discount of PRISM or of Storm."""
-        discount = _discount(brace)
-        if word is not None and storm is not None:
-            if word != "discount" or discount is not None:
-                reason = f"expected ']', found '{word[:40]}'"
-                raise BuildError(position_of(word), reason)
-            discount = _plain(storm)
-        result = CumulativeReward(steps and _plain(steps), discount, position=position_of(token))
-        if brace is None or discount is not None:
-            return result
-        if steps is not None:
-            raise BuildError(brace.position, "expected 'discount=...' in the braces after 'C'")
-        return result, brace
-
-    def instantaneous(self, token: Token, step: Expr) -> Expr:
-        """Make I=k."""
-        return props.InstantaneousReward(_plain(step), position=position_of(token))
-
-    def long_run(self, token: Token) -> Expr:
-        """Make the mean reward in the long run."""
-        return props.LongRunReward(position=position_of(token))
-
-    def s_head(self, token: Token, quantifier: str | None = None) -> tuple[Token, str]:
-        """Split `Smaxmin` into the place and the quantifier."""
-        return token, str(token).removeprefix("LRA").removeprefix("S") + (quantifier or "")
-
-    def steady(
-        self, head: tuple[Token, str], bound: Bound | None, path: Expr, *filters: Token | Expr
+        self, _: Token, word: Token | None, discount: Expr | None, steps: Expr | None
     ) -> Expr:
-        """Make the steady-state operator."""
-        share = Path("S", None, path, position=position_of(head[0]))
-        return self.probability(head, bound, share, *filters)
+        """Make C, with steps or without, discounted or not."""
+        if word is not None and word != "discount":
+            raise BuildError(place_of(word), "expected 'discount=...' in the braces after 'C'")
+        return props.CumulativeReward(steps, discount)
 
-    def ctl(self, token: Token, path: Expr) -> Expr:
-        """Make E or A."""
-        return props.Quantified(token == "A", path, position=position_of(token))
+    def instantaneous(self, _: Token, step: Expr) -> Expr:
+        """Make I=k."""
+        return props.InstantaneousReward(step)
 
-    def coalition(self, token: Token, *parts: Any) -> Expr:
-        """Make a game operator, which is not supported."""
-        *players, operand = parts
-        opened = str(token)
-        closed = ">>" if token == "<<" else "]]"
-        listed = ",".join(str(player) for player in players)
-        text = f"{opened}{listed}{closed} ({write_expression(operand)})"
-        construct = f"the game operator '{opened}...{closed}'"
-        return Unsupported(construct, text, position=position_of(token))
+    def long_run(self, _: Token) -> Expr:
+        """Make the mean reward in the long run."""
+        return props.LongRunReward()
 
-    def automaton(self, token: Token, file: Token, *rest: Any) -> Expr:
-        """Make an automaton from a file, which is not supported."""
-        named = zip(rest[::4], rest[3::4], strict=True)
-        texts = [str(file), *(f"{label} <- {write_expression(value)}" for label, value in named)]
-        text = f"HOA: {{{', '.join(texts)}}}"
-        return Unsupported("an automaton ('HOA: {...}')", text, position=position_of(token))
-
-    def filter(self, token: Token, operator: Token, operand: Expr, states: Expr | None) -> Expr:
+    def filter(self, _: Token, operator: Token, operand: Expr, states: Expr | None) -> Expr:
         """Make a filter by its name or alias."""
         name = props.FILTER_ALIASES.get(operator, str(operator))
         if name not in props.FILTERS:
-            known = ", ".join(props.FILTERS)
-            reason = f"unknown filter '{operator[:40]}'; there are {known}"
-            raise BuildError(position_of(operator), reason, words=props.FILTERS)
-        return props.Filter(name, operand, states, position=position_of(token))
+            reason = f"unknown filter '{operator[:40]}'; there are {', '.join(props.FILTERS)}"
+            raise BuildError(place_of(operator), reason, words=props.FILTERS)
+        return props.Filter(name, operand, states)
 
 
 def _check_no_call(item: Any, source: SourceText) -> None:
@@ -349,59 +233,25 @@ def _check_no_call(item: Any, source: SourceText) -> None:
         raise hinted(error, source, "properties")
 
 
-def _plain(expr: Expr) -> Expr:
-    """Return an expression that has no P, R or path operators, or raise."""
-    for node in nodes(expr):
+def _check_definition(value: Expr | None, source: SourceText) -> None:
+    """Raise if the value of a constant, formula or label has P, R or path operators."""
+    for node in nodes(value) if value is not None else ():
         if not isinstance(node, PLAIN):
             reason = "expected an expression without P, R or path operators"
-            raise BuildError(node.position, reason)
-    return expr
+            raise source.error(node.position, reason)
 
 
-def _discount(brace: Expr | None) -> Expr | None:
-    """Return the value of `discount=value` in braces, None if they say something else."""
-    if isinstance(brace, Binary) and brace.operator == "=" and brace.left == Name("discount"):
-        return _plain(brace.right)
-    return None
-
-
-def _braced(
-    operator: Token, brace: Expr | None, time: TimeBound | None
-) -> tuple[Expr | None, TimeBound | None]:
-    """Return the discount and the bound of a path operator with braces: `{discount=d}`, `{"r"}`."""
-    discount = _discount(brace)
-    if isinstance(brace, ast.Label) and time is not None:
-        return None, replace(time, reward=brace.name)
-    if brace is not None and discount is None:
-        reason = f"expected 'discount=...' in the braces after '{operator}'"
-        raise BuildError(brace.position, reason)
-    return discount, time
-
-
-def _storm_path(path: Expr) -> Expr:
-    """Read what Storm writes inside R and looks like a state formula: `Cdiscount=value`, `LRA`."""
-    if isinstance(path, Binary) and path.operator == "=" and path.left == Name("Cdiscount"):
-        return CumulativeReward(None, _plain(path.right), position=path.position)
-    if path == Name("LRA"):
-        return props.LongRunReward(position=path.position)
-    return path
+def _counting(operator: Token, reward: str | None, time: TimeBound | None) -> TimeBound | None:
+    """Return a bound that counts a reward, if one is named: `F{"r"}<=k`."""
+    if reward is None:
+        return time
+    if time is None:
+        reason = f"expected a bound after the reward of '{operator}', as in {operator}{{\"r\"}}<=5"
+        raise BuildError(place_of(operator), reason)
+    return replace(time, reward=reward)
 
 
 def _players(quantifier: str) -> tuple[Direction | None, Direction | None]:
     """Return the directions of agent and nature: `maxmin`, `max` or nothing."""
     agent, nature = quantifier[:3].upper(), quantifier[3:].upper()
     return Direction[agent] if agent else None, Direction[nature] if nature else None
-
-
-def _filtered(operator: Expr, bound: Bound | None, filters: Sequence[Token | Expr]) -> Expr:
-    """Wrap P or R in the filter that braces after its path formula ask for (PRISM 3's form)."""
-    if not filters:
-        return operator
-    states, *words = filters
-    if isinstance(states, Token) or any(not isinstance(word, Token) for word in words):
-        position = position_of(states) if isinstance(states, Token) else states.position
-        raise BuildError(position, "expected {states}, then at most {min} and {max}")
-    names = {str(word) for word in words}
-    name = "state" if not names else "range" if len(names) == 2 else names.pop()
-    name = "forall" if bound is not None else name
-    return props.Filter(name, operator, states, position=operator.position)

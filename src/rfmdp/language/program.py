@@ -25,7 +25,7 @@ from rfmdp.kernels import addresses as op
 from rfmdp.kernels.addresses import HEADER, STACK
 from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY
-from rfmdp.language.expressions import INT_RANGE, Expressions, ExpressionStep
+from rfmdp.language.expressions import Expressions, ExpressionStep
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 Emission: TypeAlias = Generator["Emission", None, None]
@@ -256,16 +256,9 @@ class Program:
             self._add(op.FMOVE if step.type is Type.DOUBLE else op.MOVE, target, first)
         for operand in step.operands[1:]:
             self._add(operation, target, first, cell(operand))
-            self._check(number, step, operation)
+            if operation in (op.ADD, op.SUBTRACT, op.MULTIPLY):
+                self._add(op.CHECK, target)  # an int must fit in 32 bits
             first = target
-
-    def _check(self, number: int, step: ExpressionStep, operation: int) -> None:
-        """Emit a look at the size of an int, unless its static bounds say that it is small."""
-        low, high = step.bounds
-        if operation not in (op.ADD, op.SUBTRACT, op.MULTIPLY):
-            return
-        if low <= INT_RANGE[0] or high >= INT_RANGE[1]:
-            self._add(op.CHECK, self._cell(number))
 
     def _negated(self, number: int, step: ExpressionStep) -> None:
         if step.type is Type.DOUBLE:
@@ -277,7 +270,7 @@ class Program:
         else:
             target = self._cell(number)
             self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
-            self._check(number, step, op.SUBTRACT)
+            self._add(op.CHECK, target)
 
     def _choice(self, number: int, step: ExpressionStep) -> Emission:
         condition, then, otherwise = step.operands

@@ -1,7 +1,7 @@
 """The tree of PRISM properties: the expressions of `ast`, and what only properties have.
 
-A property is an expression over `Probability`, `Reward`, `Quantified` and `Filter`, combined by the
-ordinary operators. A path formula is a `Path` over path formulas, a Boolean combination of some, or
+A property is an expression over `Probability`, `Reward` and `Filter`, combined by the ordinary
+operators. A path formula is a `Path` over path formulas, a Boolean combination of some, or
 a state formula (which a path satisfies if its first state does).
 """
 
@@ -24,22 +24,8 @@ from rfmdp.language.ast import (
 from rfmdp.language.source import SourceText
 from rfmdp.objective import Direction
 
-FILTERS = (
-    "state",
-    "min",
-    "max",
-    "avg",
-    "sum",
-    "count",
-    "forall",
-    "exists",
-    "first",
-    "print",
-    "printall",
-    "range",
-    "argmin",
-    "argmax",
-)
+FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
+           "printall", "range")  # fmt: skip
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 JOINS = ("&", "|", "=>", "<=>")  # of path formulas
 DEEPEST = 100  # operators of a path formula inside each other
@@ -69,15 +55,12 @@ class Path(Expr):
     """`X right`, `F right`, `G right`, `left U right`, `left W right`, `left R right`.
 
     `S=? [ right ]` is a `Probability` of the operator S: the share of all steps in which it holds.
-
-    discount : only of F, and only inside R
     """
 
     operator: str  # X F G U W R S
     left: Expr | None
     right: Expr
     time: TimeBound | None = None
-    discount: Expr | None = None
 
 
 class CumulativeReward(Expr):
@@ -123,13 +106,6 @@ class Reward(Expr):
     path: Expr
 
 
-class Quantified(Expr):
-    """`E [ path ]` or `A [ path ]`: some or every path that is possible satisfies the formula."""
-
-    every: bool
-    path: Expr
-
-
 class Filter(Expr):
     """`filter(operator, operand, states)`; without states it is over all of them."""
 
@@ -138,18 +114,11 @@ class Filter(Expr):
     states: Expr | None = None
 
 
-OPERATORS = (Probability, Reward, Quantified, Filter)  # what is evaluated on its own
-
-
-class Unsupported(Expr):
-    """Something PRISM knows and rfmdp does not, kept so that other properties of a file run."""
-
-    construct: str
-    text: str
+OPERATORS = (Probability, Reward, Filter)  # what is evaluated on its own
 
 
 class Unreadable(Expr):
-    """The text of a property that is not in the language, kept so that the others of a file run.
+    """The text of a property that cannot be read, or is not supported; others of a file still run.
 
     Its position is that of the mistake.
     """
@@ -178,19 +147,13 @@ class PropertyFile(Node):
 class FormulaKind(Enum):
     """What kind of formula an expression is."""
 
-    STATE = "a state formula"
-    PATH = "a path formula"
-    REWARD = "a reward formula"
+    STATE = 0
+    PATH = 1
+    REWARD = 2
 
 
 def require_supported(expr: Expr, source: SourceText) -> None:
-    """Raise unless the property is built of supported parts in the supported way.
-
-    Raises
-    ------
-    PrismError
-        That names the construct (S, multi, games) and its place.
-    """
+    """Raise PrismError unless the property is built of supported parts in the supported way."""
     form = fold(expr, lambda node, below: _form(node, below, source))
     if form is not FormulaKind.STATE:
         reason = "a path formula must stand inside P or R, for example P=? [ F x=1 ]"
@@ -199,8 +162,6 @@ def require_supported(expr: Expr, source: SourceText) -> None:
 
 def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> FormulaKind:
     match node:
-        case Unsupported(construct):
-            raise source.unsupported(node.position, construct)
         case Unreadable(_, reason):
             raise source.error(node.position, reason)
         case CumulativeReward() | InstantaneousReward() | LongRunReward():
@@ -212,14 +173,13 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> For
             return below[0]
         case Binary(operator) if operator in JOINS and FormulaKind.REWARD not in below:
             return max(below, key=lambda form: form is FormulaKind.PATH)
-        case Probability():
-            _check_probability(node, source)
+        case Probability(path=path):
+            if is_nested(path):
+                _check_nested(path, source)
             return FormulaKind.STATE
-        case Reward():
-            _check_reward(node, source)
-            return FormulaKind.STATE
-        case Quantified():
-            _check_quantified(node, source)
+        case Reward(path=path):
+            if not isinstance(path, CumulativeReward | InstantaneousReward | LongRunReward):
+                _check_reward(path, source)
             return FormulaKind.STATE
     if all(form is FormulaKind.STATE for form in below):
         return FormulaKind.STATE
@@ -235,9 +195,6 @@ def _check_path(node: Path, source: SourceText) -> None:
         raise source.unsupported(
             node.time.position, "a lower bound on rewards", 'use <= or <, as in F{"r"}<=5'
         )
-    if node.discount is not None and node.operator != "F":
-        reason = f"'{node.operator}' must have no discount; only C and F inside R have one"
-        raise source.error(node.discount.position, reason)
 
 
 def path_operators(path: Expr) -> list[Path]:
@@ -250,15 +207,6 @@ def is_nested(path: Expr) -> bool:
     while isinstance(path, Unary):
         path = path.operand
     return len(path_operators(path)) > isinstance(path, Path)
-
-
-def _check_probability(node: Probability, source: SourceText) -> None:
-    for path in path_operators(node.path):
-        if path.discount is not None:
-            reason = "a path formula inside P must have no discount; only C and F inside R have one"
-            raise source.error(path.discount.position, reason)
-    if is_nested(node.path):
-        _check_nested(node.path, source)
 
 
 def _check_nested(path: Expr, source: SourceText) -> None:
@@ -276,29 +224,8 @@ def _check_nested(path: Expr, source: SourceText) -> None:
             raise source.unsupported(node.time.position, construct, "count steps instead")
 
 
-def _check_quantified(node: Quantified, source: SourceText) -> None:
-    letter = "A" if node.every else "E"
-    hint = "use P>=1 or P>0 instead"
-    if is_nested(node.path):
-        construct = f"an operator over path formulas inside '{letter}'"
-        raise source.unsupported(node.path.position, construct, hint)
-    for path in path_operators(node.path):
-        if path.time is not None or path.discount is not None:
-            construct = f"a bound on steps inside '{letter}'"
-            raise source.unsupported(path.position, construct, hint)
-
-
-def _check_reward(node: Reward, source: SourceText) -> None:
-    path = node.path
-    if isinstance(path, CumulativeReward | InstantaneousReward | LongRunReward):
-        return
-    operators = path_operators(path)
-    if not operators:
-        reason = "R must be over a path formula, C, C<=k or I=k; write F before a state formula"
-        raise source.error(path.position, reason)
-    for inner in operators:
-        alone = inner is path and not is_nested(path) and inner.time is None
-        if inner.discount is not None and not alone:
-            reason = "a discount must be that of C, or of a single F without steps, inside R"
-            raise source.error(inner.discount.position, reason)
+def _check_reward(path: Expr, source: SourceText) -> None:
+    if not path_operators(path):
+        forms = "a path formula, C, C<=k, C{discount=d} or I=k"
+        raise source.error(path.position, f"R must be over {forms}; write F before a state formula")
     _check_nested(path, source)

@@ -18,7 +18,7 @@ PROPERTY_WORDS = (
     *QUANTIFIERS,
     *FUNCTIONS,
     *("filter", "state", "avg", "sum", "count", "forall", "exists", "first", "print", "printall"),
-    *("range", "argmin", "argmax", "const", "formula", "label", "true", "false"),
+    *("range", "const", "formula", "label", "true", "false"),
 )
 MODEL_WORDS = (
     *("dtmc", "mdp", "idtmc", "imdp", "const", "int", "double", "bool", "formula", "label"),
@@ -47,6 +47,9 @@ OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
 OTHER_PROPERTIES = (
     (r"\bT\s*(min|max)*\s*(=\?|[<>])",
      'expected times (T) are rewards here: R{"steps"}=? [ F ... ] with rewards "steps" true : 1'),
+    (r"\bF\s*\{\s*discount", "only C has a discount; let the target pay nothing and stay"),
+    (r"\bC.*[^{]\bdiscount\s*=", "a discount is written C{discount=0.9}"),
+    (r"\}\s*(\{(min|max)\}\s*)*\]", "choose states by filter(min, P=? [ ... ], states)"),
 )  # fmt: skip
 READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"
 

@@ -9,8 +9,22 @@ import math
 from collections.abc import Iterable
 
 from rfmdp.language import property_ast as props
-from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Unary, fold
-from rfmdp.language.operators import BINARY, LOOSEST, RIGHT, TIGHTEST, UNARY
+from rfmdp.language.ast import (
+    BINARY,
+    LOOSEST,
+    RIGHT,
+    TIGHTEST,
+    UNARY,
+    Binary,
+    Call,
+    Expr,
+    Ite,
+    Label,
+    Literal,
+    Name,
+    Unary,
+    fold,
+)
 from rfmdp.language.types import ARITY
 
 # A text in pieces that share their parts: joined once at the end, chains stay linear.
@@ -60,7 +74,9 @@ def _property_part(node: Expr, below: tuple[Part, ...]) -> Part:
         case props.Path():
             return _path(node, below)
         case props.CumulativeReward():
-            discount = _discount(below[-1]) if node.discount is not None else ()
+            discount: Pieces = ()
+            if node.discount is not None:
+                discount = ("{discount=", _bound(below[-1]), "}")
             steps = ("<=", below[0][1]) if node.steps is not None else ()
             return TIGHTEST, ("C", discount, steps)
         case props.InstantaneousReward():
@@ -77,11 +93,9 @@ def _property_part(node: Expr, below: tuple[Part, ...]) -> Part:
             query = _query(node.bound, below[-2:])
             head = ("R", _structure(node, below), _quantifier(node), query)
             return TIGHTEST, (head, " [ ", below[-1][1], " ]")
-        case props.Quantified():
-            return TIGHTEST, ("A" if node.every else "E", " [ ", below[-1][1], " ]")
         case props.Filter(operator):
             return TIGHTEST, ("filter(", operator, ", ", *_separated(below), ")")
-        case props.Unsupported() | props.Unreadable():
+        case props.Unreadable():
             return TIGHTEST, (node.text,)
     raise TypeError(f"{type(node).__name__} has no text; add it to write.py")
 
@@ -90,13 +104,12 @@ def _path(node: props.Path, below: tuple[Part, ...]) -> Part:
     parts = list(below)
     left = parts.pop(0) if node.left is not None else None
     right = parts.pop(0)
-    discount = _discount(parts.pop()) if node.discount is not None else ()
     time: Pieces = () if node.time is None else _time(node.time, parts)
     if node.time is not None and node.time.reward is not None:
         time = (f'{{"{node.time.reward}"}}', *time)
     # after a bound a '-' would be read as subtraction
     operand = _at_least(right, TIGHTEST if _starts_with_minus(right[1]) else UNARY_PATH)
-    text: Pieces = (node.operator, discount, time, " ", operand)
+    text: Pieces = (node.operator, time, " ", operand)
     if left is None:
         return UNARY_PATH, text
     return BINARY_PATH, (_at_least(left, UNARY_PATH), " ", *text)
@@ -111,10 +124,6 @@ def _time(time: props.TimeBound, parts: list[Part]) -> Pieces:
     if time.upper is not None:
         return ("<" if time.upper_strict else "<=", _bound(parts[0]))
     return (">" if time.lower_strict else ">=", _bound(parts[0]))
-
-
-def _discount(part: Part) -> Pieces:
-    return ("{discount=", _bound(part), "}")
 
 
 def _structure(node: props.Reward, below: tuple[Part, ...]) -> Pieces:
