@@ -44,8 +44,6 @@ from .formats.matrices import (
 )
 from .formats.prism_explicit import (
     read_prism_explicit as read_prism_explicit,
-)
-from .formats.prism_explicit_write import (
     write_prism_explicit as write_prism_explicit,
 )
 from .formats.storm import (
