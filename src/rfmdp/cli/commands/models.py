@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rfmdp.cli.arguments import constants
-from rfmdp.cli.options import (
+from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
+from rfmdp.cli.signature import (
+    Argument,
     Const,
     DomainName,
     Floor,
     Model,
     Nominal,
+    Option,
     OtherSet,
     Prop,
     Props,
     Radius,
+    command,
 )
-from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
-from rfmdp.cli.signature import Argument, Option, command
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.writing import check_writable
 
