@@ -281,20 +281,6 @@ def test_a_side_that_is_not_proven_is_not_printed_as_if_it_were(tmp_path, capsys
     assert "(" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("words", "warned"),
-    [
-        ("--radius 1.5", True), ("--radius 1", False), ("--set l1:2.5", True),
-        ("--set l1:1.5", False), ("--set lp2:1.5", True),
-    ],
-)  # fmt: skip
-def test_a_radius_that_means_anything_is_told(folder, capsys, words, warned):
-    """Beyond the largest distance of two distributions, a radius says nothing."""
-    prop = ["--const", "N=3", "--prop", "Pmaxmin=? [ X x=3 ]"]
-    assert run(["solve", "m.prism", *words.split(), *prop]) == 0
-    assert ("lets nature take any" in capsys.readouterr().err) == warned
-
-
 def test_misspelt_properties_are_found_before_the_model_is_built(folder, capsys):
     """The mistake comes with the word that was meant, even where the model cannot be built."""
     assert run(["solve", "m.prism", "--prop", "Pmaxmn=? [ F x=1 ]"]) == 1  # N has no value

@@ -210,8 +210,8 @@ def _rewards(text: str) -> Any:
 
     word, *numbers = text.split(":")
     kinds = {"known": None, "fixed": DeterministicReward, "random": MixtureReward}
-    ends = [finite_number(number) for number in numbers]
-    if word not in kinds or len(ends) != (0 if word == "known" else 2) or None in ends:
+    ends = [end for end in map(finite_number, numbers) if end is not None]
+    if word not in kinds or not len(ends) == len(numbers) == (0 if word == "known" else 2):
         raise ModelError(f"--rewards must be one of {', '.join(REWARDS)}; got '{text}'.")
     kind = kinds[word]
     try:

@@ -90,8 +90,8 @@ def solve(
     started = time.monotonic()
     from rfmdp.answers.batch import in_blocks
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
-    from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, properties_about, read_blueprint
+    from rfmdp.kernels.decorator import interpreting
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
     from rfmdp.running import run_many
@@ -144,7 +144,7 @@ def solve(
         scheduler if together else None,
     )
     printer = Printer(runs[0], as_json=as_json, as_csv=as_csv, quiet=quiet)
-    with compiling_ahead():
+    with interpreting():
         if len(runs) > 1 or (scheduler is not None and not together):
             run_many(
                 partial(replies_of_run, request),
