@@ -112,11 +112,11 @@ def storm_formula(name: str) -> str:
 def storm_robust(name: str, radius: float) -> dict:
     import stormpy
 
-    from rfmdp.formats.storm import Probabilities, to_stormpy
+    from rfmdp.formats.storm import to_stormpy
 
     model, build = published(name, radius)
     started = time.perf_counter()
-    storm = to_stormpy(positive(model), Probabilities.INTERVALS)
+    storm = to_stormpy(positive(model))
     build += time.perf_counter() - started
     formula = stormpy.parse_property(storm_formula(name))
     clock = Clock()

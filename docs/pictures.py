@@ -13,10 +13,10 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.ragged import segment_lengths
-from rfmdp.report.plots import COLOURS
 from rfmdp.types import FloatArray
 
 HERE = Path(__file__).parent
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # [OkabeIto2008]
 TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # four outcomes
 
 

@@ -32,7 +32,7 @@ def test_physical_memory(machine):
     assert memory.available_memory() == 8_192_000_000
 
 
-def test_a_container_of_the_second_version(machine):
+def test_a_container(machine):
     """The tightest group above the process counts; its file cache can be given back."""
     machine("own", "0::/job/step\n")
     machine("groups/job/step/memory.max", "max\n")
@@ -41,14 +41,6 @@ def test_a_container_of_the_second_version(machine):
     machine("groups/job/memory.current", "1500000000\n")
     machine("groups/job/memory.stat", "anon 1\ninactive_file 250000000\n")
     assert memory.available_memory() == 750_000_000
-
-
-def test_a_container_of_the_first_version(machine):
-    """Older kernels have a tree for memory alone."""
-    machine("own", "9:cpu:/job\n4:memory:/job\n0::/\n")
-    machine("groups/memory/job/memory.limit_in_bytes", "1000000000\n")
-    machine("groups/memory/job/memory.usage_in_bytes", "400000000\n")
-    assert memory.available_memory() == 600_000_000
 
 
 def test_what_does_not_fit_is_refused_with_its_size(monkeypatch):

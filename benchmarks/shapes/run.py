@@ -108,10 +108,10 @@ def storm(path: Path, questions: list[str], radius: float, precision: float, ver
     mode = None
     if radius:
         import rfmdp
-        from rfmdp.formats.storm import Probabilities, to_stormpy
+        from rfmdp.formats.storm import to_stormpy
 
         own = rfmdp.load_prism(path).with_radius(radius)
-        model = to_stormpy(own, Probabilities.INTERVALS)
+        model = to_stormpy(own)
         mode = stormpy.UncertaintyResolutionMode.ROBUST
         asked = [
             stormpy.parse_properties(re.sub(r"([PR](?:{[^}]*})?)=\?", r"\1max=?", q))[0]

@@ -2,18 +2,10 @@
 
 __version__: str
 
-from .answers.answer import (
-    check as check,
-)
-from .answers.batch import (
-    check_all as check_all,
-)
-from .answers.property import (
-    parse_property as parse_property,
-)
-from .comparison import (
-    compare as compare,
-)
+from .answers.answer import check as check
+from .answers.batch import check_all as check_all
+from .answers.property import parse_property as parse_property
+from .comparison import compare as compare
 from .domains import (
     domain as domain,
     domain_spec as domain_spec,
@@ -38,38 +30,20 @@ from .formats.files import (
     load as load,
     save as save,
 )
-from .formats.matrices import (
-    from_matrices as from_matrices,
-    to_matrices as to_matrices,
-)
+from .formats.matrices import from_matrices as from_matrices
 from .formats.prism_explicit import (
     read_prism_explicit as read_prism_explicit,
-)
-from .formats.prism_explicit_write import (
     write_prism_explicit as write_prism_explicit,
 )
 from .formats.storm import (
     from_stormpy as from_stormpy,
     to_stormpy as to_stormpy,
 )
-from .formats.umb import (
-    read_umb as read_umb,
-)
-from .formats.umb_write import (
-    write_umb as write_umb,
-)
-from .inner.alternating import (
-    Alternating as Alternating,
-)
-from .inner.combined import (
-    Sandwich as Sandwich,
-)
-from .inner.exact import (
-    Exact as Exact,
-)
-from .inner.interval import (
-    IntervalArithmetic as IntervalArithmetic,
-)
+from .formats.umb import read_umb as read_umb, write_umb as write_umb
+from .inner.alternating import Alternating as Alternating
+from .inner.combined import Sandwich as Sandwich
+from .inner.exact import Exact as Exact
+from .inner.interval import IntervalArithmetic as IntervalArithmetic
 from .inner.mccormick import (
     McCormick as McCormick,
     Variant as Variant,
@@ -78,12 +52,8 @@ from .inner.radius_sum import (
     Composition as Composition,
     RadiusSum as RadiusSum,
 )
-from .inner.sequential import (
-    Sequential as Sequential,
-)
-from .inner.vertices import (
-    VertexEnumeration as VertexEnumeration,
-)
+from .inner.sequential import Sequential as Sequential
+from .inner.vertices import VertexEnumeration as VertexEnumeration
 from .language.lattice import (
     load_lattice as load_lattice,
     parse_lattice as parse_lattice,
@@ -107,23 +77,15 @@ from .learning.explore import (
     Optimistic as Optimistic,
     UniformRandom as UniformRandom,
 )
-from .learning.identifiers import (
-    Granularity as Granularity,
-)
-from .learning.learn import (
-    learn as learn,
-)
-from .learning.methods import (
-    find_method as find_method,
-)
+from .learning.identifiers import Granularity as Granularity
+from .learning.learn import learn as learn
+from .learning.methods import find_method as find_method
 from .learning.rewards import (
     DeterministicReward as DeterministicReward,
     MixtureReward as MixtureReward,
     RewardRange as RewardRange,
 )
-from .learning.run import (
-    Run as Run,
-)
+from .learning.run import Run as Run
 from .learning.schedule import (
     Doubling as Doubling,
     Geometric as Geometric,
@@ -139,19 +101,13 @@ from .model.arrays import (
     Rewards as Rewards,
     Variable as Variable,
 )
-from .model.build import (
-    build as build,
-)
+from .model.build import build as build
 from .model.description import (
     Action as Action,
     Move as Move,
 )
-from .model.lattice import (
-    LatticeMDP as LatticeMDP,
-)
-from .model.validate import (
-    validate as validate,
-)
+from .model.lattice import LatticeMDP as LatticeMDP
+from .model.validate import validate as validate
 from .objective import (
     MAX as MAX,
     MIN as MIN,
@@ -194,15 +150,9 @@ from .policies.files import (
     read_policy as read_policy,
     write_policy as write_policy,
 )
-from .policies.induced import (
-    induced_model as induced_model,
-)
-from .policies.natures import (
-    NatureChoice as NatureChoice,
-)
-from .report.page import (
-    write_report as write_report,
-)
+from .policies.induced import induced_model as induced_model
+from .policies.natures import NatureChoice as NatureChoice
+from .report.page import write_report as write_report
 from .running import (
     TaskResult as TaskResult,
     run_many as run_many,
@@ -215,22 +165,14 @@ from .sets.families import (
     Polytope as Polytope,
     Singleton as Singleton,
 )
-from .sets.marginals import (
-    Marginals as Marginals,
-)
+from .sets.marginals import Marginals as Marginals
 from .solving import (
     evaluate as evaluate,
     solve as solve,
 )
-from .sources.gym.source import (
-    GymSource as GymSource,
-)
-from .sources.gym.structure import (
-    gym_structure as gym_structure,
-)
-from .sources.gym.table import (
-    gym_model as gym_model,
-)
+from .sources.gym.source import GymSource as GymSource
+from .sources.gym.structure import gym_structure as gym_structure
+from .sources.gym.table import gym_model as gym_model
 from .sources.log.manifest import (
     Manifest as Manifest,
     Selection as Selection,
@@ -239,17 +181,11 @@ from .sources.log.source import (
     Log as Log,
     read_log as read_log,
 )
-from .sources.source import (
-    Simulated as Simulated,
-)
+from .sources.source import Simulated as Simulated
 from .sources.structure import (
     Structure as Structure,
     unknown as unknown,
     unknown_move as unknown_move,
 )
-from .temporal.hoa import (
-    read_automaton as read_automaton,
-)
-from .verification.solution import (
-    verify as verify,
-)
+from .temporal.hoa import read_automaton as read_automaton
+from .verification.solution import verify as verify

@@ -54,42 +54,28 @@ def gigabytes(size: float) -> str:
 
 def _limits() -> Iterator[int]:
     """Yield what every limit that can be read leaves free."""
-    yield from _physical()
-    yield from _group_limits()
-    yield from _process_limits()
-
-
-def _physical() -> Iterator[int]:
-    """Yield the free memory of the machine, page cache included."""
-    free = _table(MEMINFO).get("MemAvailable:")
+    free = _table(MEMINFO).get("MemAvailable:")  # page cache included
     if free is not None:
         yield free * 1024
-        return
-    try:
-        yield os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return
+    yield from _group_limits()
+    yield from _process_limits()
 
 
 def _group_limits() -> Iterator[int]:
     """Yield what the limits of this process' control group and those above it leave."""
     for line in _text(OWN_GROUP).splitlines():
-        _, kinds, group = line.split(":", 2)
-        if kinds == "":
-            base, most, used, cache = GROUPS, "memory.max", "memory.current", "inactive_file"
-        elif "memory" in kinds.split(","):
-            base, cache = GROUPS / "memory", "total_inactive_file"
-            most, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
+        if not line.startswith("0::"):  # a tree of the first version
             continue
-        place = base / group.lstrip("/")
+        place = GROUPS / line[3:].lstrip("/")
         for folder in (place, *place.parents):
-            if folder != base and base not in folder.parents:
+            if folder != GROUPS and GROUPS not in folder.parents:
                 break
-            limit, taken = _text(folder / most).strip(), _text(folder / used).strip()
-            if limit.isdigit() and taken.isdigit():  # no limit is "max"
+            limit = _text(folder / "memory.max").strip()
+            used = _text(folder / "memory.current").strip()
+            if limit.isdigit() and used.isdigit():  # no limit is "max"
                 # the file cache can be given back
-                yield int(limit) - int(taken) + _table(folder / "memory.stat").get(cache, 0)
+                cache = _table(folder / "memory.stat").get("inactive_file", 0)
+                yield int(limit) - int(used) + cache
 
 
 def _process_limits() -> Iterator[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
     from rfmdp.language.checked import CheckedModel, Work
     from rfmdp.model.frontier import Progress
-    from rfmdp.model.lattice import AnyModel
+    from rfmdp.model.lattice import AnyModel, Model
 
+Constants: TypeAlias = Mapping[str, bool | int | float | str]
 GYM = "gym:"  # in front of the name of a Gymnasium environment
 ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
 
 
 def open_model(
     name: str | PathLike[str],
-    constants: Mapping[str, bool | int | float | str] = MappingProxyType({}),
+    constants: Constants = MappingProxyType({}),
     *,
     also_known: Collection[str] = (),
     deadlock: Deadlock = Deadlock.LOOP,
@@ -104,63 +105,49 @@ class Blueprint:
     name: str
     parsed: ModelFile | None = field(default=None, repr=False)  # of a file in the PRISM language
     made: FactoredMDP | None = field(default=None, repr=False)  # of any other file
+    _checked: dict[object, CheckedModel] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_domain(self) -> bool:
         """Whether it is a domain of the paper."""
         return self.parsed is None and self.made is None
 
-    def names(
-        self, constants: Mapping[str, bool | int | float | str], also_known: Collection[str] = ()
-    ) -> CheckedModel | None:
+    def names(self, constants: Constants, also_known: Collection[str] = ()) -> CheckedModel | None:
         """Return what properties may name, without building; None if only a built model tells."""
         if self.made is not None:
             return None
         if self.parsed is None:
             from rfmdp.domains import checked_domain
 
-            return checked_domain(
-                self.name, {k: value for k, value in constants.items() if k not in also_known}
-            )
+            return checked_domain(self.name, _without(constants, also_known))
         from rfmdp.language.check import check_model
 
-        return check_model(self.parsed, constants, also_known)
+        key = tuple(constants.items()), frozenset(also_known)
+        if key not in self._checked:
+            self._checked[key] = check_model(self.parsed, constants, also_known)
+        return self._checked[key]
 
     def build(
         self,
-        constants: Mapping[str, bool | int | float | str] = MappingProxyType({}),
+        constants: Constants = MappingProxyType({}),
         *,
         also_known: Collection[str] = (),
         deadlock: Deadlock = Deadlock.LOOP,
         progress: Progress | None = None,
     ) -> FactoredMDP:
         """Return the model, its transitions written out; see `open_model`."""
-        of_text: dict[str, Any] = {
-            k: value for k, value in constants.items() if k not in also_known
-        }
-        if self.parsed is not None:
-            from rfmdp.language.build import build_model
-            from rfmdp.language.check import check_model
+        checked = self.names(constants, also_known)
+        if checked is None:
+            return self._made(_without(constants, also_known), deadlock)
+        from rfmdp.language.build import build_model
 
-            checked = check_model(self.parsed, constants, also_known)
-            return build_model(checked, deadlock=deadlock, progress=progress)
-        if self.made is not None:
-            if of_text:
-                given = ", ".join(of_text)
-                raise ModelError(f"{self.name}: a built model has no constants; got {given}.")
-            model = self.made
-        else:
-            from rfmdp.domains import open_domain
-
-            model = open_domain(self.name, of_text, progress=progress)
-        if deadlock is Deadlock.ERROR:
-            _refuse_deadlocks(self.name, model)
-        return model
+        model = build_model(checked, deadlock=deadlock, progress=progress)
+        return self._with_sets(model, _without(constants, also_known))
 
     def build_for(
         self,
         work: Work | None,
-        constants: Mapping[str, bool | int | float | str] = MappingProxyType({}),
+        constants: Constants = MappingProxyType({}),
         *,
         also_known: Collection[str] = (),
         deadlock: Deadlock = Deadlock.LOOP,
@@ -172,25 +159,53 @@ class Blueprint:
         It comes in blocks if it does not fit into memory, or for the workers of a Dask scheduler.
         None: what is asked is not known, so transitions are written out.
         """
-        if self.made is not None or work is None or (self.is_domain and deadlock is Deadlock.ERROR):
+        checked = self.names(constants, also_known)
+        if checked is None or work is None:
             return self.build(
                 constants, also_known=also_known, deadlock=deadlock, progress=progress
             )
-        if self.parsed is None:
-            from rfmdp.domains import domain_for
-
-            of_text = {k: value for k, value in constants.items() if k not in also_known}
-            return domain_for(work, self.name, of_text, progress=progress)
-        from rfmdp.language.check import check_model
         from rfmdp.language.lattice import build_for
         from rfmdp.language.ranges import build_blocked, watching_memory
 
-        checked = check_model(self.parsed, constants, also_known)
+        if self.is_domain:
+            model = build_for(work, checked, deadlock=deadlock, progress=progress)
+            of_domain = _without(constants, also_known)
+            if isinstance(model, FactoredMDP):
+                return self._with_sets(model, of_domain)
+            return self._with_sets(model, of_domain)
         if scheduler is None:
             with suppress(ResourceError):
                 watched = watching_memory(progress)
                 return build_for(work, checked, deadlock=deadlock, progress=watched)
         return build_blocked(checked, scheduler=scheduler, deadlock=deadlock, progress=progress)
+
+    def _made(self, constants: Constants, deadlock: Deadlock) -> FactoredMDP:
+        """Return a model that was read as it is."""
+        assert self.made is not None
+        if constants:
+            names = ", ".join(constants)
+            raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
+        stuck = np.flatnonzero(self.made.label("deadlock"))
+        if deadlock is Deadlock.ERROR and stuck.size:
+            raise ModelError(
+                f"{self.name}: {counted(stuck.size, 'state')} had no choice and got a self-loop, "
+                f"the first is {self.made.state_name(int(stuck[0]))}; give them one, or allow the "
+                "loops (`deadlock=Deadlock.LOOP`)."
+            )
+        return self.made
+
+    def _with_sets(self, model: Model, constants: Constants) -> Model:
+        """Return a model with the radius that a domain's constants may give."""
+        if not self.is_domain:
+            return model
+        from rfmdp.domains import with_sets
+
+        return with_sets(self.name, constants, model)
+
+
+def _without(constants: Constants, names: Collection[str]) -> dict[str, Any]:
+    """Return values of constants without some names."""
+    return {k: value for k, value in constants.items() if k not in names}
 
 
 def names_domain(name: str | PathLike[str]) -> bool:
@@ -222,14 +237,3 @@ def _means_file(name: str | PathLike[str]) -> bool:
     path = Path(name)
     looks = path.suffix in ENDINGS or path.name != str(name) or str(name).startswith(GYM)
     return looks or path.exists()
-
-
-def _refuse_deadlocks(name: str, model: FactoredMDP) -> None:
-    """Raise ModelError if states had no choice when the model was made."""
-    stuck = np.flatnonzero(model.label("deadlock"))
-    if stuck.size:
-        raise ModelError(
-            f"{name}: {counted(stuck.size, 'state')} had no choice and got a self-loop, the first "
-            f"is {model.state_name(int(stuck[0]))}; give them one, or allow the loops "
-            "(`deadlock=Deadlock.LOOP`)."
-        )

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from rfmdp.answers.answer import check
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.cli.answer_text import answer_lines, answer_record
+from rfmdp.cli.answers import answer_lines, answer_record
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.alternating import Alternating
 from rfmdp.language.ast import Binary, Call, Literal, Type

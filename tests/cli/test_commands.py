@@ -12,7 +12,7 @@ import rfmdp
 from processes import LIMIT, python
 from rfmdp.cli.arguments import inner_method
 from rfmdp.cli.main import COMMANDS, run
-from rfmdp.cli.options import INNER
+from rfmdp.cli.signature import INNER
 from rfmdp.errors import ModelError
 from rfmdp.outer.solution import Status
 

@@ -15,7 +15,6 @@ module b y : [0..1]; [t] y=0 -> [0.2,0.4] : (y'=1) + [0.6,0.8] : true; [t] y=1 -
 COMMANDS = {
     "mccormick": ("highspy", ["solve", "p.prism", "--prop", "Pmaxmin=? [ F<=3 x=1&y=1 ]",
                               "--inner", "mccormick"]),
-    "plots": ("matplotlib", ["learn", "m.prism", *N3, *TOP, "--plot", "curve.png"]),
     "data": ("pyarrow", ["learn", "m.prism", *N3, *TOP, "--data", "log.csv"]),
     "gym": ("gymnasium", ["learn", "m.prism", *N3, *TOP, "--env", "Taxi-v3"]),
     "cluster": ("distributed", ["solve", "m.prism", *N3, *TOP, "--scheduler", "tcp://localhost:1"]),

@@ -1,14 +1,11 @@
 """`rfmdp learn` by argv."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
 
-from rfmdp.cli.learn_words import part
 from rfmdp.cli.main import run
-from rfmdp.cli.options import PARTS
 from rfmdp.cli.output import ProgressLines
 from rfmdp.formats.files import load
 from rfmdp.learning import evaluation
@@ -27,15 +24,14 @@ def test_prints_the_guarantee_with_its_assumptions(folder, capsys):
     assert "Result: " in out
 
 
-def test_json_of_several_seeds_and_a_plot(folder, capsys):
-    """One object per seed, run files by seed, a curve with its band."""
-    words = ["--json", "--seeds", "2", "--jobs", "1", "--plot", "curve.png", "-o", "run.rfmdp"]
+def test_json_of_several_seeds(folder, capsys):
+    """One object per seed, run files by seed."""
+    words = ["--json", "--seeds", "2", "--jobs", "1", "-o", "run.rfmdp"]
     assert run(["learn", "m.prism", *REACH, *FEW, *words]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [r["seed"] for r in records] == [0, 1]
     assert records[0]["history"] != records[1]["history"]
     assert records[0]["validity"] == "anytime"
-    assert (folder / "curve.png").stat().st_size > 1000
     assert load(folder / "run-1.rfmdp").guarantee == records[1]["guarantee"]
 
 
@@ -54,7 +50,7 @@ def test_resume_goes_on(folder, capsys):
 def test_a_seed_that_fails_does_not_take_the_others_with_it(folder, capsys, as_json):
     """Its file is damaged: it is reported, the seeds before and after it are learned."""
     (folder / "run-1.rfmdp").write_bytes(b"nothing")
-    words = ["--seeds", "3", "--jobs", "1", "-o", "run.rfmdp", "--resume", "--plot", "curve.png"]
+    words = ["--seeds", "3", "--jobs", "1", "-o", "run.rfmdp", "--resume"]
     words += ["--json"] if as_json else []
     assert run(["learn", "m.prism", *REACH, *FEW, *words]) == 1
     out, error = capsys.readouterr()
@@ -68,7 +64,6 @@ def test_a_seed_that_fails_does_not_take_the_others_with_it(folder, capsys, as_j
             "seed 0: all trajectories run", "seed 2: all trajectories run"
         ]  # fmt: skip
     assert load(folder / "run-2.rfmdp").stopped == "all trajectories run"
-    assert (folder / "curve.png").exists()
 
 
 def test_ctrl_c_advises_to_resume_only_what_is_there(folder, capsys, monkeypatch):
@@ -86,15 +81,6 @@ def test_ctrl_c_advises_to_resume_only_what_is_there(folder, capsys, monkeypatch
     assert "--resume" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", PARTS)
-def test_words_of_parts(option):
-    """Every word that the help lists names a part, with numbers where it asks for them."""
-    for usage in PARTS[option]:
-        word = re.sub(r"\[.*", "", usage).replace("LOW", "0").replace("HIGH", "1")
-        made = part(option, word.replace(":P", ":0.1"))
-        assert (made is None) == (word == "known")
-
-
 @pytest.mark.parametrize("prop", ['Pmax=? [ F "top" ]', 'Pmin=? [ F "top" ]'])
 def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
     """What is unknown must work against the agent, or the statement would be false."""
@@ -102,21 +88,17 @@ def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
     assert "nothing would be guaranteed; write Pmaxmin" in capsys.readouterr().err
 
 
-def test_parts_and_assumptions_are_words(folder, capsys):
-    """Every option reaches the loop, and what it assumes is printed."""
+def test_assumptions_are_words(folder, capsys):
+    """Options reach the loop, and what they assume is printed."""
     words = [
-        *("--explore", "optimistic:0.2", "--schedule", "geometric:1.5", "--confidence", "mixture"),
-        *("--granularity", "tied", "--p-min", "0.01", "-o", "run.rfmdp"),
+        *("--method", "tied", "--p-min", "0.01", "-o", "run.rfmdp"),
     ]
     few = ["--const", "N=3", "--trajectories", "300", "--length", "20"]
     assert run(["learn", "m.prism", *REACH, *few, *words]) == 0
     out = capsys.readouterr().out
     assert "p_min = 0.01" in out
     assert "equal probabilities in the model are the same" in out
-    settings = load(folder / "run.rfmdp").settings
-    assert settings["exploration"] == {"kind": "Optimistic", "other": 0.2, "error": None}
-    assert settings["schedule"] == {"kind": "Geometric", "factor": 1.5, "first": 10}
-    assert settings["confidence"] == {"kind": "mixture"}
+    assert load(folder / "run.rfmdp").settings["method"] == "tied"
     cost = ["--prop", 'R{"moves"}minmax=? [ F "top" ]', "--rewards", "random:0:2", "--json"]
     assert run(["learn", "m.prism", *cost, *few]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -162,7 +144,7 @@ def test_json_has_the_ledger(folder, capsys):
 def test_progress_away_from_a_terminal(folder, capsys, monkeypatch):
     """Plain lines, one in a while; here the while is short."""
     monkeypatch.setattr("rfmdp.cli.output.PLAIN", 0.0)
-    monkeypatch.setattr("rfmdp.cli.answer_text.PATIENCE", 0.0)
+    monkeypatch.setattr("rfmdp.cli.commands.learn.PATIENCE", 0.0)
     run(["learn", "m.prism", *REACH, *FEW])
     lines = capsys.readouterr().err.splitlines()
     assert lines

@@ -119,19 +119,17 @@ def test_reading_counts_as_time(log, monkeypatch):
     """What is left of --timeout after reading is what a run may take."""
     import sys
 
-    from rfmdp.cli import learn_words
-
     import_module("rfmdp.cli.commands.learn")
     command = sys.modules["rfmdp.cli.commands.learn"]
     now = [100.0]
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    read = learn_words.read_data
+    read = command.read_data
 
     def slowly(*words):
         now[0] += 40.0
         return read(*words)
 
-    monkeypatch.setattr(learn_words, "read_data", slowly)
+    monkeypatch.setattr(command, "read_data", slowly)
     seen = []
     seeds = import_module("rfmdp.learning.seeds")
     monkeypatch.setattr(

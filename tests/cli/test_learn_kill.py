@@ -12,7 +12,7 @@ from rfmdp.formats.files import load
 
 WORDS = [
     *("learn", "m.prism", "--const", "N=3", "--prop", 'Pmaxmin=? [ F "top" ]'),
-    *("--length", "20", "--seed", "5", "--per-decade", "40"),
+    *("--length", "20", "--seed", "5"),
 ]
 
 KILLED = """

@@ -185,12 +185,12 @@ def test_we_read_what_storm_writes(tmp_path, seed):
 def test_intervals_that_storm_writes(tmp_path):
     """Storm writes rewards of interval models as intervals, which we read if they are points."""
     stormpy = pytest.importorskip("stormpy")
-    from rfmdp.formats.storm import Probabilities, to_stormpy
+    from rfmdp.formats.storm import to_stormpy
 
     coin = Interval([0.25, 0.5], [0.5, 0.75])
     rewards = {"cost": Rewards(np.array([1.5, 0.0]), np.array([0.0, 2.0]))}
     model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin], rewards=rewards)
-    storm = to_stormpy(model, Probabilities.INTERVALS)
+    storm = to_stormpy(model)
     stormpy.io.export_to_drn(storm, tmp_path / "m.drn")
     assert_same(read_drn(tmp_path / "m.drn"), flatten(model), variables=False)
 

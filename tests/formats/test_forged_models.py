@@ -13,8 +13,7 @@ import rfmdp as rf
 from rfmdp import memory
 from rfmdp.errors import FileError, ResourceError, RfmdpError
 from rfmdp.formats.drn import read_drn, write_drn
-from rfmdp.formats.prism_explicit import read_prism_explicit
-from rfmdp.formats.prism_explicit_write import write_prism_explicit
+from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from rfmdp.model.validate import validate
 
 from .models import random_model

@@ -7,8 +7,7 @@ import pytest
 
 from rfmdp import memory
 from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError, UnsupportedError
-from rfmdp.formats.prism_explicit import read_prism_explicit
-from rfmdp.formats.prism_explicit_write import write_prism_explicit
+from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.sets.families import Interval, Singleton

@@ -9,7 +9,7 @@ import pytest
 
 from oracles.storm import storm_value
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.storm import Probabilities, from_stormpy, to_stormpy
+from rfmdp.formats.storm import from_stormpy, to_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.objective import MAX, MIN
@@ -54,7 +54,7 @@ def test_there_and_back(kind, seed):
     pytest.importorskip("stormpy")
     model = random_model(np.random.default_rng(seed), kind)
     assert_same(from_stormpy(to_stormpy(model)), flatten(model), variables=False)
-    nominal = from_stormpy(to_stormpy(model, Probabilities.NOMINAL))
+    nominal = from_stormpy(to_stormpy(model.nominal()))
     assert_same(nominal, flatten(model.nominal()), variables=False)
 
 

@@ -1,4 +1,4 @@
-"""The reader of large texts against Python's own."""
+"""The reader of texts against Python's own reading of words and numbers."""
 
 from __future__ import annotations
 
@@ -21,78 +21,63 @@ spellings = st.one_of(
 )
 
 
-def text_of(content, path="m.txt"):
-    """Return a text as if it had been read from a file."""
-    from pathlib import Path
+@pytest.fixture(scope="module")
+def text_of(tmp_path_factory):
+    """Return what makes a text of some content."""
+    path = tmp_path_factory.mktemp("texts") / "m.txt"
 
-    return Text(Path(path), content.encode())
+    def make(content):
+        path.write_bytes(content.encode())
+        return Text(path)
 
-
-@given(st.lists(spellings, min_size=1, max_size=20))
-def test_numbers_are_those_of_python(words):
-    """Every decimal number is rounded as Python rounds it."""
-    lower, upper = text_of("\n".join(words)).words(comment=b"#").values("number")
-    assert lower.tolist() == [float(word) for word in words]
-    assert upper.tolist() == lower.tolist()
+    return make
 
 
-@given(st.lists(st.tuples(spellings, spellings), min_size=1, max_size=10))
-def test_intervals_and_fractions(pairs):
-    """Intervals are read as pairs, with and without a blank; fractions exactly."""
-    for gap in ("", " "):
-        words = text_of("\n".join(f"[{a},{gap}{b}]" for a, b in pairs)).words(comment=b"#")
-        lower, upper = words.values("number")
-        assert lower.tolist() == [float(a) for a, _ in pairs]
-        assert upper.tolist() == [float(b) for _, b in pairs]
+def words_of(text):
+    """Return all words with their lines."""
+    return [(text.number, word) for words in text.rows("#") for word in words]
 
 
-@given(st.integers(0, 10**20), st.integers(1, 10**20))
-def test_fractions_are_rounded_once(a, b):
+@given(pair=st.tuples(spellings, spellings))
+def test_numbers_and_intervals_are_those_of_python(text_of, pair):
+    """Every decimal number is rounded as Python rounds it, also in intervals."""
+    text = text_of("")
+    low, high = map(float, pair)
+    assert text.bounds(pair[0], "number") == (low, low)
+    assert text.bounds(f"[{pair[0]},{pair[1]}]", "number") == (low, high)
+
+
+@given(a=st.integers(0, 10**20), b=st.integers(1, 10**20))
+def test_fractions_are_rounded_once(text_of, a, b):
     """A fraction is the double nearest to it."""
-    assert text_of(f"{a}/{b}").words(comment=b"#").numbers("number")[0] == float(Fraction(a, b))
+    assert text_of("").one_number(f"{a}/{b}", "number") == float(Fraction(a, b))
 
 
-@given(st.text(alphabet='ab1:.-"[], \t\r\n#', max_size=60))
-def test_words_are_those_of_a_pattern(content):
-    """Words, their lines and the protection of blanks agree with a regular expression."""
-    word = re.compile(r"[^ \t\r\n]+")
+@given(content=st.text(alphabet="ab1:.- \t\r\n#", max_size=60))
+def test_words_are_those_of_a_pattern(text_of, content):
+    """Words and their lines agree with a regular expression; comments are left out."""
     expected = []
     for number, line in enumerate(content.split("\n"), 1):
-        if line.lstrip(" \t\r").startswith("#"):
-            continue
-        if '"' in line or "[" in line or "]" in line:
-            continue
-        expected += [(number, found) for found in word.findall(line)]
-    words = text_of(content).words(comment=b"#")
-    plain = [
-        (int(words.line[i]), words.word(i))
-        for i in range(len(words))
-        if not re.search(r'["\[\]]', words.text.line(int(words.line[i])))
-    ]
-    assert plain == expected
+        if not line.lstrip(" \t\r").startswith("#"):
+            expected += [(number, word) for word in re.findall(r"[^ \t\r\n]+", line)]
+    assert words_of(text_of(content)) == expected
 
 
-def test_protected_words():
+def test_protected_words(text_of):
     """Blanks inside quotes, and beside brackets and commas, belong to the word."""
-    words = text_of('a [ 1, [2 ,3] ] "b, c" x"y z"\n"open end\nnext').words(comment=b"#")
-    listed = [words.word(i) for i in range(len(words))]
-    assert listed == ["a", "[1,[2,3]]", '"b, c"', 'x"y z"', '"open', "end", "next"]
-    assert words.line.tolist() == [1, 1, 1, 1, 2, 2, 3]
-
-
-@given(st.lists(st.text(alphabet="abc", min_size=1, max_size=3), max_size=40))
-def test_distinct_words_by_first_appearance(given_words):
-    """Equal words get equal numbers, in the order in which they appear."""
-    ids, names = text_of("\n".join(given_words)).words(comment=b"#").distinct()
-    assert names == list(dict.fromkeys(given_words))
-    assert [names[i] for i in ids] == given_words
+    words = words_of(text_of('a [ 1, [2 ,3] ] x\n"b c" x"y z"\n"open end\nnext'))
+    assert words == [
+        *((1, "a"), (1, "[1,[2,3]]"), (1, "x"), (2, '"b c"'), (2, 'x"y z"')),
+        *((3, '"open'), (3, "end"), (4, "next")),
+    ]
 
 
 @pytest.mark.parametrize("word", ["1.0", "x", "-", "1_0", "9" * 30, "9" * 5000, "true"])
-def test_what_is_no_integer(word):
+def test_what_is_no_integer(text_of, word):
     """Points, letters, underscores and too many digits are told with the line."""
+    text = text_of(f"12 -7\n\n{word}")
     with pytest.raises(FileError, match=r"m\.txt:3: The state must be an integer, found "):
-        text_of(f"12 -7\n\n{word}").words(comment=b"#").integers("state")
+        [text.integer(each, "state") for words in text.rows("#") for each in words]
 
 
 @pytest.mark.parametrize(
@@ -100,16 +85,8 @@ def test_what_is_no_integer(word):
     ["x", "1e", "1.2.3", "--1", "1_0", "[1,2", "[1]", "[1,2,3]", "1,2]", "[[1,2]", "[1],[2]", "1/0",
      "1/", "0x1"],
 )  # fmt: skip
-@pytest.mark.parametrize("others", [["0.5"], ["[0,1]"], ["[0,1]", "0.5"]])
-def test_what_is_no_number(word, others):
-    """Beside numbers and beside intervals, the first word that is neither is told."""
-    words = text_of("\n".join([*others, word, word])).words(comment=b"#")
-    line = len(others) + 1
-    with pytest.raises(FileError, match=rf"m\.txt:{line}: The p must be a number or "):
-        words.values("p")
-
-
-def test_control_characters_are_no_text():
-    """Words could not be told from blanks."""
-    with pytest.raises(FileError, match="control characters"):
-        text_of("0 1\x002").words(comment=b"#")
+def test_what_is_no_number(text_of, word):
+    """What is neither a number nor an interval is told with its line."""
+    text = text_of(f"0.5\n[0,1]\n{word}")
+    with pytest.raises(FileError, match=r"m\.txt:3: The p must be a number or "):
+        [text.bounds(each, "p") for words in text.rows("#") for each in words]

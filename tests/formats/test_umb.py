@@ -14,8 +14,7 @@ import pytest
 import rfmdp as rf
 from rfmdp.errors import FileError, RfmdpError, UnsupportedError
 from rfmdp.formats.storm import from_stormpy
-from rfmdp.formats.umb import read_umb
-from rfmdp.formats.umb_write import write_umb
+from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.sets.families import Singleton
@@ -220,7 +219,7 @@ def test_load_and_convert(file, tmp_path):
     [
         ({"time": "stochastic"}, "must be a DTMC or MDP"),
         ({"#players": 2, "player-names": ["a", "b"]}, "must be a DTMC or MDP"),
-        ({"#observations": 1, "observations-apply-to": "states"}, "with observations"),
+        ({"#observations": 1, "observations-apply-to": "states"}, "1 observations"),
         ({"#branches": 3}, "must rise from 0 to 3"),
         ({"#states": 99}, "must have 800 bytes"),
         ({"#choice-actions": 1}, "choice actions must be below 1"),

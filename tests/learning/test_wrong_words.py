@@ -5,7 +5,6 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.cli.main import run as command
-from rfmdp.report.plots import learning_curve
 
 from .tiny import REACH, two_arms
 
@@ -22,14 +21,6 @@ def test_a_run_is_written_as_a_policy(run, tmp_path):
     assert (tmp_path / "run.csv").read_text() == (tmp_path / "solution.csv").read_text()
     with pytest.raises(rf.UnsupportedError, match="a run that proves something, found a Policy"):
         rf.write_policy(run.policy, tmp_path / "policy.csv")
-
-
-def test_a_run_has_a_learning_curve(run):
-    """Of its own, under the name of its method."""
-    lines = learning_curve(run).get_lines()
-    assert [line.get_label() for line in lines] == ["anytime: guarantee", "anytime: true value"]
-    with pytest.raises(rf.UnsupportedError, match=r"runs by the name of their method.*a list"):
-        learning_curve([run])
 
 
 def test_models_are_simulated_with_policies(run):

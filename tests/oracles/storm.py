@@ -23,8 +23,9 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from rfmdp.formats.storm import Probabilities, to_stormpy
+from rfmdp.formats.storm import to_stormpy
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.flatten import is_known
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.types import FloatArray
 
@@ -47,25 +48,29 @@ def storm_value(
     nature : None for the nominal model, else the direction that resolves the intervals
     """
     stormpy = pytest.importorskip("stormpy")
-    kind = Probabilities.NOMINAL if nature is None else Probabilities.INTERVALS
     if nature is not None and np.any((model.marginals.lower == 0) & (model.marginals.upper > 0)):
         raise ValueError("Storm refuses intervals with the lower bound 0")
+    settled = nature is None or is_known(model)
+    mode = None if settled else _mode(stormpy, formula, nature)
     environment = stormpy.environments.sound()
     solver = environment.solver().min_max()
     solver.precision = stormpy.Rational(PRECISION)
     solver.relative_termination_criterion = False
     result = stormpy.model_checking(
-        _converted(model, kind),
+        _converted(model, nature is None),
         stormpy.parse_property(formula),
         only_initial_states=initial,
         environment=environment,
-        uncertainty_resolution_mode=None if nature is None else _mode(stormpy, formula, nature),
+        uncertainty_resolution_mode=mode,
     )
     states = model.initial[:1].tolist() if initial else range(model.states)
     return np.array([result.get_value(s) for s in states], dtype=np.float64)
 
 
-_converted = lru_cache(maxsize=16)(to_stormpy)  # a model is asked for many properties
+@lru_cache(maxsize=16)  # a model is asked for many properties
+def _converted(model, nominal):
+    """Return a model for Storm, with its nominal probabilities or with its intervals."""
+    return to_stormpy(model.nominal() if nominal else model)
 
 
 def _mode(stormpy, formula, nature):

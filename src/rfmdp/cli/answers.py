@@ -1,22 +1,22 @@
-"""The answers of `rfmdp solve`: printed and saved, for one run or for many."""
+"""The answers of `rfmdp solve`, for one run or for many: as lines, as records, and saved."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfmdp.answers.answer import Answer
+from rfmdp import __version__
+from rfmdp.answers.answer import Answer, Value
 from rfmdp.answers.batch import Answered, Built, Failed, check_all
 from rfmdp.answers.property import Property
-from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
 from rfmdp.cli.arguments import Experiment, inner_method, plain_value
 from rfmdp.cli.models import Uncertainty, build_to_solve, command_line
 from rfmdp.cli.output import (
@@ -32,31 +32,26 @@ from rfmdp.cli.output import (
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
+from rfmdp.language.ast import Type
 from rfmdp.language.checked import Work
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.frontier import Deadlock, Progress
-from rfmdp.model.lattice import AnyModel
+from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.report import model_sizes
+from rfmdp.objective import MAX, Direction
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Solution
+from rfmdp.outer.solution import Bounds, Solution, shared_digits
 from rfmdp.running import TaskResult
 from rfmdp.temporal.hoa import read_automaton
 from rfmdp.writing import replacing
 
+AnswerRecord = dict[str, Any]
 BLOCK = 1 << 16  # states of a policy that are written at once
 COLUMNS = (
     *("name", "property", "method", "status", "value", "lower", "upper", "states"),
     *("transitions", "seconds_build", "seconds_solve", "error"),
 )  # of a table, after constants and radius
-
-
-class Style(Enum):
-    """How answers are printed: for people, a JSON object per answer, or one table."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
 
 
 class Request(NamedTuple):
@@ -175,12 +170,6 @@ def _title(prop: Property) -> str:
     return prop.text if prop.name is None else f"{prop.name}: {prop.text}"
 
 
-def _failed_run(run: Experiment, error: str) -> Reply:
-    """Return the reply of a run whose model cannot be built, or whose process was lost."""
-    record = _which(run) | {"status": "error", "error": error.partition("\n")[0]}
-    return Reply(("", str(run), "status    error"), record, USER_ERROR, error)
-
-
 def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:
     """Write the files of an answer; if that fails, the answer is still to be printed."""
     if reply.answer is None or (policy is None and solution is None):
@@ -220,43 +209,32 @@ def _write_actions(solution: Solution, path: str) -> None:
 
 
 class Printer:
-    """Prints replies as they come, remembers the worst exit code, writes the records at the end."""
+    """Prints replies as they come, in one of three styles, and remembers the worst exit code."""
 
-    def __init__(
-        self, file: str | None, style: Style = Style.TEXT, *, quiet: bool, run: Experiment
-    ) -> None:
+    def __init__(self, run: Experiment, *, as_json: bool, as_csv: bool, quiet: bool) -> None:
         self.code = CERTIFIED
-        self._style, self._quiet, self._file = style, quiet, file
-        columns = [*run.constants, *(["radius"] if run.radius is not None else []), *COLUMNS]
-        self._table = csv.DictWriter(
-            sys.stdout, columns, extrasaction="ignore", lineterminator="\n"
-        )
-        self._records: list[AnswerRecord] = []
-        self._said = ""  # the last complaint
-
-    def __enter__(self) -> Printer:
-        if self._style is Style.CSV:
+        self._json, self._quiet, self._said = as_json, quiet, ""  # the last complaint
+        self._table: csv.DictWriter[str] | None = None
+        if as_csv:
+            columns = [*run.constants, *(["radius"] if run.radius is not None else []), *COLUMNS]
+            self._table = csv.DictWriter(
+                sys.stdout, columns, extrasaction="ignore", lineterminator="\n"
+            )
             self._table.writeheader()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._file is not None and (kind is None or self._records):
-            text = "".join(json.dumps(record) + "\n" for record in self._records)
-            with replacing(self._file) as part:
-                part.write_text(text, encoding="utf-8")
 
     def show(self, reply: Reply) -> None:
         """Print a reply."""
-        lines = [x for x in reply.lines if not self._quiet or x.startswith("Result:")]
-        if lines and self._style is Style.TEXT:
-            print("\n".join(lines), flush=True)
-        if reply.record is not None:
-            self._records.append(reply.record)
-            if self._style is Style.JSON:
-                print(json.dumps(reply.record), flush=True)
-            elif self._style is Style.CSV:
-                self._table.writerow(reply.record | reply.record.get("constants", {}))
-                sys.stdout.flush()
+        record = reply.record
+        if self._json or self._table is not None:
+            if record is not None and self._json:
+                print(json.dumps(record))
+            elif record is not None and self._table is not None:
+                self._table.writerow(record | record.get("constants", {}))
+        else:
+            for line in reply.lines:
+                if not self._quiet or line.startswith("Result:"):
+                    print(line)
+        sys.stdout.flush()
         if reply.complaint and reply.complaint != self._said:
             complain(reply.complaint)
             self._said = reply.complaint
@@ -265,7 +243,140 @@ class Printer:
         self.code = max(self.code, reply.code, key=worst.index)
 
     def show_run(self, result: TaskResult) -> None:
-        """Print the replies of a run."""
-        failed = result.error is not None
-        for reply in [_failed_run(result.task, str(result.error))] if failed else result.value:
-            self.show(reply)
+        """Print the replies of a run; its model may be impossible, or its process lost."""
+        if result.error is None:
+            for reply in result.value:
+                self.show(reply)
+            return
+        text = str(result.error)
+        record = _which(result.task) | {"status": "error", "error": text.partition("\n")[0]}
+        self.show(Reply(("", str(result.task), "status    error"), record, USER_ERROR, text))
+
+
+def answer_record(
+    answer: Answer, model: AnyModel, method: str, build: float, solve: float
+) -> AnswerRecord:
+    """Return the fields that `--json` prints; unproven sides are null.
+
+    The method is the one that ran: where all are the same it is the exact one. The value is null
+    if nothing is proven, or a truth value is not decided. Infinity, no number of JSON, is
+    "Infinity".
+    """
+    return {
+        "property": answer.text,
+        "method": method if method.startswith(answer.method) else answer.method,
+        "status": answer.status.name.lower(),
+        "value": as_json(answer.value),
+        "lower": as_json(answer.lower),
+        "upper": as_json(answer.upper),
+        "precision": answer.precision,
+        "states": model.states,
+        "rows": model.rows,
+        "transitions": model.transitions,
+        "marginals": len(model.marginals),
+        "seconds_build": round(build, 6),
+        "seconds_solve": round(solve, 6),
+        "version": __version__,
+    }
+
+
+def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
+    """Give the table of one answer, its listing, and the line `Result: VALUE`."""
+    ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
+    same = "" if method.startswith(answer.method) else f" (here the same as {answer.method})"
+    table = {
+        "property": title or answer.text,
+        "nature": answer.nature,
+        "method": f"{method}{same}, precision {answer.precision:g}",
+        "bounds": f"[{ends[0]}, {ends[1]}]",
+        "status": answer.status.value,
+        "seconds": f"{seconds:.3f}",
+    }
+    if answer.lower is None and answer.upper is None and isinstance(answer.value, bool):
+        del table["bounds"]
+    for name, value in table.items():
+        yield f"{name:<10}{value}"
+    yield from _listing(answer)
+    yield f"Result: {_result(answer)}"
+
+
+def phases(answer: Answer) -> Iterator[str]:
+    """Give the seconds of an answer by phase, and the work of its solver."""
+    spent: dict[str, float] = {}
+    for solution in answer.solutions:
+        for phase, seconds in solution.stats.seconds.items():
+            spent[phase] = spent.get(phase, 0.0) + seconds
+    yield "phases    " + ", ".join(f"{phase} {seconds:.3f} s" for phase, seconds in spent.items())
+    robust = sum(solution.stats.robust_sweeps for solution in answer.solutions)
+    cheap = sum(solution.stats.cheap_sweeps for solution in answer.solutions)
+    yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
+    if isinstance(answer.model, LatticeMDP):
+        names = ", ".join(factor.name for factor in answer.model.factors)
+        yield f"factors   contracted in the order {names}"
+
+
+def _listing(answer: Answer) -> Iterator[str]:
+    """Give the states and values that a filter lists, as PRISM writes them."""
+    model = answer.model
+    for state, value in answer.listing:
+        words: list[str] = []
+        if model is not None and model.variables:
+            values = zip(model.variables, model.state_values(np.array([state]))[0], strict=True)
+            words = [shown(bool(x)) if variable.boolean else str(x) for variable, x in values]
+        place = f"{state}:({','.join(words)})"
+        if value is None:
+            yield f"{place} (open: the bounds do not decide it)"
+        else:
+            yield place if isinstance(value, bool) else f"{place}={shown(value)}"
+
+
+def _result(answer: Answer) -> str:
+    """Return what stands after `Result:`: what is proven, or the words that nothing is.
+
+    A certified number has the digits that are proven, rounded to the side of its guarantee.
+    """
+    value, low, high = answer.value, answer.lower, answer.upper
+    if answer.type is Type.BOOL:
+        return "undecided" if value is None else shown(value)
+    if value is None:
+        both = low is not None and high is not None
+        return f"nothing proven{f' but [{low!r}, {high!r}]' if both else ''}"
+    if answer.certified:
+        plain = isinstance(value, float) and math.isfinite(value)
+        ends = (low or 0.0, high or 0.0)
+        return (shared_digits(*ends, answer.side) if plain else None) or shown(value)
+    if answer.side == 0:
+        return f"{shown(value)} (not certified)"
+    name, other, end = ("a lower", "upper", high) if answer.side < 0 else ("an upper", "lower", low)
+    rest = "side is not proven" if end is None else f"one is {shown(end)}"
+    return f"{shown(value)} ({name} bound: the {other} {rest})"
+
+
+def proven_side(bounds: Bounds, agent: Direction) -> str:
+    """Return the side that an agent is guaranteed, or the words that nothing is proven."""
+    side = bounds.lower if agent is MAX else bounds.upper
+    return shown(side) if math.isfinite(side) or bounds.width == 0.0 else "nothing proven"
+
+
+def shown(value: Value) -> str:
+    """Return a value as PRISM writes it.
+
+    >>> shown(True), shown(0.5), shown((0.0, math.inf))
+    ('true', '0.5', '[0.0,Infinity]')
+    """
+    if isinstance(value, tuple):
+        return f"[{shown(value[0])},{shown(value[1])}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def as_json(value: Value | None) -> Any:
+    """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
+    if isinstance(value, tuple):
+        return [as_json(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return shown(value)
+    return value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from rfmdp.answers.batch import misfits, open_constants
 from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number, standard_input
 from rfmdp.cli.output import showing_progress, spoken_warnings
-from rfmdp.errors import FileError, ModelError, PrismWarning
+from rfmdp.errors import FileError, ModelError
 from rfmdp.language.checked import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
@@ -70,11 +69,6 @@ class Uncertainty:
             return model.with_radius(size, self.floor)
         return model.with_radius(size, self.floor, exponent=exponent)
 
-    def warn_if_all(self) -> None:
-        """Warn of balls so large that nature may take any distribution of the same support."""
-        exponent, size = self._norm()
-        _warn_if_all("--radius" if self.norm is None else "--set", size, exponent)
-
     def _norm(self) -> tuple[float, float]:
         if self.norm is None:
             return math.inf, self.radius or 0.0
@@ -124,7 +118,6 @@ def build_to_solve(
     If what will be asked of it is known, it may come by its factors, or in blocks for the workers
     of a Dask scheduler.
     """
-    uncertainty.warn_if_all()
     if uncertainty.just_radius and blueprint.is_domain:
         given = {**given, "radius": repr(uncertainty.radius)}
         uncertainty = Uncertainty()
@@ -209,17 +202,6 @@ def property_and_model(
             also_known=set(request.constants), progress=show.building,
         )  # fmt: skip
     return request, built
-
-
-def _warn_if_all(option: str, radius: float, exponent: float) -> None:
-    largest = 2.0 ** (1.0 / exponent)  # two distributions are never farther apart
-    if radius > largest:
-        warnings.warn(
-            f"{option}: distributions differ by {largest:.3g} at most in this norm, so a radius of "
-            f"{radius:g} lets nature take any; give a smaller one if that is not meant.",
-            PrismWarning,
-            stacklevel=2,
-        )
 
 
 def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> list[Property]:

@@ -16,9 +16,11 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import click
+
+from rfmdp.inner.methods import METHODS
 
 OTHER_OPTIONS = {  # of PRISM and Storm, with two dashes
     "--exact": "leave it out; bounds are always proven, and --precision says how close they get",
@@ -143,3 +145,28 @@ def _files(_: click.Context, __: click.Parameter, begun: str) -> list[Completion
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(begun, type="file")]
+
+
+# Arguments and options that several commands share.
+INNER = ", ".join(METHODS)
+SETS, RUNS = "Uncertainty sets", "Runs"  # titles of sections
+MODEL = Argument(
+    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`."
+)
+Model = Annotated[str, MODEL]
+Result = Annotated[str, Argument("File that `rfmdp solve -o` or `learn -o` wrote.")]
+Props = Annotated[str | None, Argument("File of properties in PRISM's language.")]
+Prop = Annotated[tuple[str, ...], Option("Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")]
+Const = Annotated[tuple[str, ...], Option("Constants: A=1,B=0.5.")]
+Radius = Annotated[float | None, Option("Radius of boxes around all probabilities.", section=SETS)]
+NORMS = "l1:R, linf:R, lp2:R"
+OtherSet = Annotated[str | None, Option(f"Other sets of radius R: {NORMS}.", "--set")]
+DomainName = Annotated[str | None, Argument("Domain to describe; all if left out.")]
+Floor = Annotated[float, Option("Least probability of every outcome in boxes.")]
+Nominal = Annotated[bool, Option("Drop the sets of the model: take its nominal probabilities.")]
+Json = Annotated[bool, Option("Print one JSON object.", "--json")]
+Jobs = Annotated[int | None, Option("Processes; default: all cores.", section=RUNS)]
+Scheduler = Annotated[
+    str | None,
+    Option("Dask scheduler to send the work to, tcp://HOST:PORT; default: local cores."),
+]

@@ -20,13 +20,11 @@ from rfmdp.domains.table import DOMAINS, PUBLISHED, Constants, find
 from rfmdp.errors import ModelError
 from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel, Work
-from rfmdp.language.lattice import build_for
+from rfmdp.language.checked import CheckedModel
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Progress
-from rfmdp.model.lattice import AnyModel, LatticeMDP, Model
+from rfmdp.model.lattice import Model
 from rfmdp.objective import Spec
 
 
@@ -61,22 +59,8 @@ def domain(
     PrismError
         If the file has no such constant.
     """
-    return open_domain(name, {"instance": instance, "radius": radius, **constants})
-
-
-def open_domain(name: str, given: Constants, progress: Progress | None = None) -> FactoredMDP:
-    """Return the model of a domain; `instance` and `radius` of `domain` are among what is given."""
-    return _with_sets(name, given, build_model(checked_domain(name, given), progress=progress))
-
-
-def domain_for(
-    work: Work, name: str, given: Constants, progress: Progress | None = None
-) -> AnyModel:
-    """Return the same, by its factors if what is asked of it takes less work then."""
-    model = build_for(work, checked_domain(name, given), progress=progress)
-    if isinstance(model, LatticeMDP):
-        return _with_sets(name, given, model)
-    return _with_sets(name, given, model)
+    given = {"instance": instance, "radius": radius, **constants}
+    return with_sets(name, given, build_model(checked_domain(name, given)))
 
 
 def checked_domain(name: str, given: Constants) -> CheckedModel:
@@ -94,7 +78,7 @@ def _checked(
     return check_model(parse_model(read_text(path), str(path)), dict(constants))
 
 
-def _with_sets(name: str, given: Constants, model: Model) -> Model:
+def with_sets(name: str, given: Constants, model: Model) -> Model:
     """Return a nominal model with the uncertainty of a radius, if there is one."""
     size = _number(given.get("radius", 0.0))
     if not size:
@@ -120,4 +104,4 @@ def _number(radius: float | str) -> float:
     return number
 
 
-__all__ = ["DOMAINS", "domain", "domain_spec", "open_domain", "published_bounds"]
+__all__ = ["DOMAINS", "domain", "domain_spec", "published_bounds"]

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -29,11 +28,11 @@ from rfmdp.formats.table import (
     to_table,
     write_lines,
 )
-from rfmdp.formats.text import Text, Words, as_words, objects
+from rfmdp.formats.text import Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.ragged import owners, starts
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.ragged import starts
+from rfmdp.types import AnyArray, FloatArray
 
 TYPES = ("DTMC", "MDP")
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
@@ -41,8 +40,9 @@ FIELDS = (
     "@type", "@value_type", "@parameters", "@placeholders", "@reward_models", "@nr_states",
     "@nr_choices",
 )  # fmt: skip
-ASSIGNMENT = re.compile(rb"(!?)([A-Za-z_][A-Za-z0-9_]*)(?:=(-?\d+|true|false))?")
-ITEM = re.compile(rb"\[[^\]]*\]|[^,]+")  # of a list; an interval is one
+ASSIGNMENT = re.compile(r"(!?)([A-Za-z_][A-Za-z0-9_]*)(?:=(-?\d+|true|false))?")
+VALUATION = re.compile(r"\s*//\[(.*)\]\s*")  # a comment line
+ITEM = re.compile(r"\[[^\]]*\]|[^,]+")  # of a list; an interval is one
 COUNT = re.compile(r"[0-9]{1,18}\Z")
 NO_LABEL = "__NOLABEL__"
 PLAIN = re.compile(r'[^\s"\[]+\Z')
@@ -51,11 +51,6 @@ PLAIN = re.compile(r'[^\s"\[]+\Z')
 def read_drn(path: str | os.PathLike[str]) -> FactoredMDP:
     """Return the model in a DRN file; rows with equal distributions share a marginal.
 
-    Parameters
-    ----------
-    path
-        The file.
-
     Raises
     ------
     FileError
@@ -63,14 +58,11 @@ def read_drn(path: str | os.PathLike[str]) -> FactoredMDP:
     UnsupportedError
         For types other than dtmc and mdp, parameters, and rewards that are intervals.
     """
-    text = Text.read(path)
+    text = Text(path)
     head = _read_header(text)
-    body = _Body.split(text, head)
-
-    def fail(entry: int, message: str) -> NoReturn:
-        body.words.fail(int(body.first[body.is_move][entry]), message)
-
-    return make_model(body.table(_read_valuations(text, head)), str(path), fail)
+    body = _Body(text, head)
+    table = body.table(_read_valuations(text, head))
+    return make_model(table, str(path), lambda i, message: text.fail(message, body.lines[i]))
 
 
 @dataclass(slots=True)
@@ -81,20 +73,18 @@ class _Header:
     states: int = 0
     choices: int = 0  # 0: not said
     rewards: list[str] = field(default_factory=list)
-    placeholders: dict[bytes, bytes] = field(default_factory=dict)
+    placeholders: dict[str, str] = field(default_factory=dict)
     line: int = 0  # of `@model`
-    end: int = 0  # the byte after it
 
 
 def _read_header(text: Text) -> _Header:
     """Read up to and including `@model`."""
-    start = re.search(rb"^@model[ \t\r]*(\n|\Z)", text.data, re.MULTILINE)
-    if start is None:
-        text.fail(1, "A DRN file must have a line `@model`; this one may be truncated.")
-    lines = text.data[: start.end()].decode("utf-8", "replace").splitlines()
-    head = _Header(line=len(lines), end=start.end())
+    lines = [line.rstrip() for line in text.lines]
+    if "@model" not in lines:
+        text.fail("A DRN file must have a line `@model`; this one may be truncated.")
+    head = _Header(line=lines.index("@model") + 1)
     at = 0
-    while at < len(lines) - 1:
+    while at < head.line - 1:
         line, after = lines[at].strip(), lines[at + 1]
         at += 1
         if not line or line.startswith("//"):
@@ -116,7 +106,7 @@ def _read_header(text: Text) -> _Header:
             case "@placeholders":
                 while lines[at].startswith("$"):
                     name, _, value = "".join(lines[at].split()).partition(":")
-                    head.placeholders[as_words(name)] = as_words(value)
+                    head.placeholders[name] = value
                     at += 1
             case "@reward_models":
                 if not after.startswith("@"):
@@ -124,14 +114,14 @@ def _read_header(text: Text) -> _Header:
                     at += 1
             case "@nr_states" | "@nr_choices":
                 if not COUNT.match(after.strip()):
-                    text.fail(at + 1, f"A number must follow {key}.")
+                    text.fail(f"A number must follow {key}.", at + 1)
                 setattr(head, key.removeprefix("@nr_"), int(after))
                 at += 1
             case _:
-                text.fail(at, f"A header line must be one of {', '.join(FIELDS)}.")
+                text.fail(f"A header line must be one of {', '.join(FIELDS)}.", at)
     if not head.type or head.states <= 0:
         missing = "@nr_states" if head.type else "@type"
-        text.fail(head.line, f"The header must have {missing} before @model.")
+        text.fail(f"The header must have {missing} before @model.", head.line)
     return head
 
 
@@ -144,184 +134,166 @@ def _require_supported(
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Body:
-    """The lines after `@model`, by what they are."""
+    """The lines after `@model`, as columns."""
 
-    head: _Header
-    words: Words
-    first: IntArray  # (L,) first word of every line
-    width: IntArray  # (L,) words per line
-    is_state: BoolArray  # (L,)
-    is_action: BoolArray  # (L,)
+    def __init__(self, text: Text, head: _Header) -> None:
+        self.text, self.head = text, head
+        self.states = 0
+        self.row_states, self.row_actions, self.row_lines = array("q"), array("q"), array("q")
+        self.rows, self.targets, self.lines = array("q"), array("q"), array("q")
+        self.lower, self.upper = array("d"), array("d")
+        self.actions: dict[str, int] = {}
+        self.labels: dict[str, int] = {}
+        self.label_states, self.label_numbers = array("q"), array("q")
+        self.state_rewards: dict[int, list[float]] = {}
+        self.row_rewards: dict[int, list[float]] = {}
+        in_row = False  # whether a transition belongs to the row before it
+        for words in text.rows("//", begin=head.line):
+            if words[0] not in ("state", "action"):
+                self._require_state()
+                if not in_row:
+                    self._begin_row("")
+                self._add_transition(words)
+                in_row = True
+                continue
+            in_row = words[0] == "action"
+            if in_row:
+                self._require_state()
+            if len(words) < 2:
+                text.fail("A number or name must follow.")
+            if in_row:
+                self._begin_row("" if words[1] == NO_LABEL else words[1])
+                if words[2:] and words[2].startswith("["):
+                    self.row_rewards[len(self.row_states) - 1] = self._rewards_in(words[2])
+            else:
+                self._add_state(words)
+        self._check()
 
-    @property
-    def is_move(self) -> BoolArray:
-        """Which lines are transitions, (L,)."""
-        move: BoolArray = ~(self.is_state | self.is_action)
-        return move
+    def _require_state(self) -> None:
+        if not self.states:
+            self.text.fail("The first line after @model must be `state 0`.")
 
-    @property
-    def starts_row(self) -> BoolArray:
-        """Which lines are an action, or a transition right after its state, (L,)."""
-        after_state = np.concatenate([[False], self.is_state[:-1]])
-        begins: BoolArray = self.is_action | (self.is_move & after_state)
-        return begins
+    def _add_state(self, words: list[str]) -> None:
+        state = self.text.integer(words[1], "state")
+        if state != self.states:
+            self.text.fail(
+                f"States must be numbered 0, 1, 2, ...; expected {self.states}, found {state}."
+            )
+        self.states += 1
+        labels = words[2:]
+        if labels and labels[0].startswith("["):
+            self.state_rewards[state] = self._rewards_in(labels.pop(0))
+        for label in labels:
+            self.label_states.append(state)
+            self.label_numbers.append(self.labels.setdefault(label.strip('"'), len(self.labels)))
 
-    @staticmethod
-    def split(text: Text, head: _Header) -> _Body:
-        """Tell the lines apart and check their form and their number."""
-        words = text.words(head.end, comment=b"//")
-        first, width = words.lines()
-        if not len(first):
-            text.fail(head.line, "States must follow @model; the file may be truncated.")
-        opening = words.words[first]
-        body = _Body(head, words, first, width, opening == b"state", opening == b"action")
-        body._check(words[first])
-        return body
+    def _begin_row(self, action: str) -> None:
+        if self.head.type == "DTMC" and self.states - 1 in self.row_states[-1:]:
+            self.text.fail("A state of a dtmc has one action.")
+        self.row_states.append(self.states - 1)
+        self.row_actions.append(self.actions.setdefault(action, len(self.actions)))
+        self.row_lines.append(self.text.number)
 
-    def _check(self, lines: Words) -> None:
-        if not self.is_state[0]:
-            lines.fail(0, "The first line after @model must be `state 0`.")
-        move = self.is_move
-        form = ~move | (self.width == 3)
-        form[move & form] = self.words.words[self.first[move & form] + 1] == b":"
-        lines.require(
-            form, lambda i: "A line must be `state N`, `action NAME` or `target : probability`."
-        )
-        lines.require(move | (self.width > 1), lambda i: "A number or name must follow.")
-        numbers = self.words[self.first[self.is_state] + 1].integers("state")
-        lines[self.is_state].require(
-            numbers == np.arange(len(numbers)),
-            lambda i: f"States must be numbered 0, 1, 2, ...; expected {i}, found {numbers[i]}.",
-        )
-        head, rows = self.head, int(self.starts_row.sum())
-        if len(numbers) != head.states:
-            self.words.text.fail(
-                head.line,
-                f"The header promises {head.states} states, found {len(numbers)}; the file may be "
+    def _add_transition(self, words: list[str]) -> None:
+        if len(words) != 3 or words[1] != ":":
+            self.text.fail("A line must be `state N`, `action NAME` or `target : probability`.")
+        self.rows.append(len(self.row_states) - 1)
+        self.targets.append(self.text.integer(words[0], "target state"))
+        low, high = self._bounds(words[2], "probability")
+        self.lower.append(low)
+        self.upper.append(high)
+        self.lines.append(self.text.number)
+
+    def _bounds(self, word: str, what: str) -> tuple[float, float]:
+        return self.text.bounds(self.head.placeholders.get(word, word), what)
+
+    def _rewards_in(self, word: str) -> list[float]:
+        """Return the rewards of `[a,b]`; an interval must be a number."""
+        if not word.endswith("]"):
+            self.text.fail("Rewards must end with `]`.")
+        ends = [self._bounds(item, "reward") for item in ITEM.findall(word[1:-1])]
+        if any(low != high for low, high in ends):
+            raise UnsupportedError(f"{self.text.path}: rewards must be numbers, found an interval.")
+        return [low for low, _ in ends]
+
+    def _check(self) -> None:
+        head, rows = self.head, len(self.row_states)
+        if not self.states:
+            self.text.fail("States must follow @model; the file may be truncated.", head.line)
+        if self.states != head.states:
+            self.text.fail(
+                f"The header promises {head.states} states, found {self.states}; the file may be "
                 "truncated.",
+                head.line,
             )
         if head.choices not in (0, rows) and head.type == "MDP":
             message = f"The header promises {head.choices} choices, found {rows}."
-            self.words.text.fail(head.line, message)
+            self.text.fail(message, head.line)
+        if "init" not in self.labels:
+            self.text.fail('Some state must have the label "init".', head.line)
 
     def table(self, variables: Variables) -> ModelTable:
         """Return the columns of the model."""
-        words, first, move, begins = self.words, self.first, self.is_move, self.starts_row
-        row_of = (np.cumsum(begins) - 1)[move]
-        sizes = np.bincount(row_of, minlength=int(begins.sum()))
-        opening = words[first[begins]]
-        opening.require(sizes > 0, lambda i: "An action must have transitions.")
-        states = (np.cumsum(self.is_state) - 1)[begins]
-        if self.head.type == "DTMC":
-            opening.require(
-                np.diff(states, prepend=-1) > 0, lambda i: "A state of a dtmc has one action."
-            )
-        labels = self._labels()
-        if "init" not in labels:
-            words.text.fail(self.head.line, 'Some state must have the label "init".')
+        rows = len(self.row_states)
+        sizes = np.bincount(np.array(self.rows, dtype=np.int64), minlength=rows)
+        self.text.require(
+            sizes > 0, np.array(self.row_lines), lambda i: "An action must have transitions."
+        )
+        labels = state_labels(
+            str(self.text.path), self.states, list(self.labels), np.array(self.label_states),
+            np.array(self.label_numbers),
+        )  # fmt: skip
         return ModelTable(
-            self.head.states,
-            states,
+            self.states,
+            np.array(self.row_states, dtype=np.int64),
             starts(sizes),
-            words[first[move]].integers("target state"),
-            *words[first[move] + 2].values("probability", self.head.placeholders),
-            *self._actions(),
+            np.array(self.targets),
+            np.array(self.lower),
+            np.array(self.upper),
+            np.array(self.row_actions),
+            tuple(self.actions),
             np.flatnonzero(labels.pop("init")),
             labels,
             self._rewards(),
             variables,
         )
 
-    def _actions(self) -> tuple[IntArray, tuple[str, ...]]:
-        """Return the action of every row, and the names of actions."""
-        ids, listed = self.words[self.first[self.is_action] + 1].distinct()
-        named = self.is_action[self.starts_row]
-        names = ["" if name == NO_LABEL else name for name in listed]
-        if "" not in names and not named.all():
-            names.append("")
-        rows = np.full(len(named), names.index("") if "" in names else 0, dtype=np.int64)
-        rows[named] = ids
-        return rows, tuple(names)
-
-    def _after_name(self, lines: BoolArray) -> tuple[IntArray, Words, BoolArray]:
-        """Return the words after `state N` or `action NAME`: owners, words, which are rewards."""
-        ptr = starts(self.width[lines] - 2)
-        owner = owners(ptr)
-        place = np.arange(ptr[-1]) - ptr[owner]
-        words = self.words[self.first[lines][owner] + 2 + place]
-        return owner, words, (place == 0) & words.begin_with(b"[")
-
-    def _labels(self) -> dict[str, BoolArray]:
-        """Return where labels hold."""
-        owner, words, rewards = self._after_name(self.is_state)
-        ids, names = words[~rewards].distinct()
-        bare = {name: i for i, name in enumerate(dict.fromkeys(n.strip('"') for n in names))}
-        numbers = np.array([bare[name.strip('"')] for name in names], dtype=np.int64)
-        path = str(self.words.text.path)
-        return state_labels(path, self.head.states, list(bare), owner[~rewards], numbers[ids])
-
     def _rewards(self) -> dict[str, Rewards]:
         """Return the reward structures."""
-        of_states = self._reward_columns(self.is_state)
-        of_actions = self._reward_columns(self.is_action)
-        count = max(len(self.head.rewards), len(of_states), len(of_actions))
+        listed = (*self.state_rewards.values(), *self.row_rewards.values())
+        count = max(len(self.head.rewards), *map(len, listed), 0)
+        rows = len(self.row_states)
+        size = 16.0 * count * (self.states + rows)
+        require_memory(size, f"{self.text.path}: {count} rewards of {self.states} states")
+        columns = np.zeros((count, self.states)), np.zeros((count, rows))
+        for column, paid in zip(columns, (self.state_rewards, self.row_rewards), strict=True):
+            for owner, values in paid.items():
+                column[: len(values), owner] = values
         names = [*self.head.rewards, *(f"rew{i}" for i in range(len(self.head.rewards), count))]
-        state = np.zeros((count, self.head.states))
-        state[: len(of_states)] = of_states
-        named = self.is_action[self.starts_row]
-        row = np.zeros((count, len(named)))
-        row[: len(of_actions), named] = of_actions
-        return {name: Rewards(state[i], row[i]) for i, name in enumerate(names)}
-
-    def _reward_columns(self, lines: BoolArray) -> FloatArray:
-        """Return the rewards `[a, b]` of states or actions, one row per structure."""
-        count = int(lines.sum())
-        owner, words, having = self._after_name(lines)
-        boxes = words[having]
-        ends = np.fromiter((word.endswith(b"]") for word in boxes.words), np.bool_, len(boxes))
-        boxes.require(ends, lambda i: "Rewards must end with `]`.")
-        listed = [ITEM.findall(word[1:-1]) for word in boxes.words]
-        ptr = starts([len(values) for values in listed])
-        width = int(np.max(np.diff(ptr), initial=0))
-        path = self.words.text.path
-        require_memory(16.0 * width * count, f"{path}: {width} rewards of {count} states")
-        of = owners(ptr)
-        inner = Words(boxes.text, objects(list(chain.from_iterable(listed))), boxes.line[of])
-        table = np.zeros((width, count))
-        lower, upper = inner.values("reward", self.head.placeholders)
-        if np.any(lower != upper):
-            raise UnsupportedError(f"{path}: rewards must be numbers, found an interval.")
-        table[np.arange(len(of)) - ptr[of], owner[having][of]] = lower
-        return table
+        return {name: Rewards(columns[0][i], columns[1][i]) for i, name in enumerate(names)}
 
 
 def _read_valuations(text: Text, head: _Header) -> Variables:
     """Return the variables in comments, if there is one comment per state, else none."""
-    body = text.data[head.end :]
-    # most files have none, and looking for the pattern in every line takes long
-    comments = re.findall(rb"^\s*//\[(.*)\]\s*$", body, re.MULTILINE) if b"//[" in body else []
+    comments = [match[1] for match in map(VALUATION.fullmatch, text.lines[head.line :]) if match]
     if len(comments) != head.states:
         return (), None
     states = [
-        {
-            name.decode(): b"false" if negated else value or b"true"
-            for negated, name, value in ASSIGNMENT.findall(comment)
-        }
-        for comment in comments
+        {name: "false" if negated else value or "true" for negated, name, value in assignments}
+        for assignments in map(ASSIGNMENT.findall, comments)
     ]
     names = list(dict.fromkeys(name for values in states for name in values))
     if not names:
         return (), None
-    require_memory(40.0 * len(names) * head.states, f"{text.path}: its variables")
-    table: AnyArray = np.array([[values.get(n, b"true") for n in names] for values in states])
+    require_memory(160.0 * len(names) * head.states, f"{text.path}: its variables")
     # Storm leaves out booleans that are true
-    words = (table == b"true") | (table == b"false")
+    table: AnyArray = np.array([[values.get(n, "true") for n in names] for values in states])
+    words = (table == "true") | (table == "false")
     boolean = words.any(axis=0)
     if np.any(words != boolean):
         return (), None
-    numbers = np.where(table == b"true", b"1", np.where(table == b"false", b"0", table))
+    numbers = np.where(table == "true", "1", np.where(table == "false", "0", table))
     try:
         valuations = numbers.astype(np.int64)
     except (OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""Read PRISM's explicit files: `.tra`, `.sta`, `.lab`, `.srew` and `.trew`.
+"""PRISM's explicit files: `.tra`, `.sta`, `.lab`, `.srew` and `.trew`.
 
 Transitions are `source target p` (two numbers in the header: dtmc) or `source choice target p`
 (three: mdp), with an action name at the end or not; `p` may be an interval `[l,u]`.
@@ -10,22 +10,27 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.table import (
+    IDENTIFIER,
     ModelTable,
     Variables,
+    Written,
     make_model,
+    number,
     state_labels,
     state_variables,
+    to_table,
+    write_lines,
 )
-from rfmdp.formats.text import Text, Words
+from rfmdp.formats.text import Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import find, owners, segment_any, segment_lengths
@@ -34,6 +39,7 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 LABEL = re.compile(r'\s*(\d+)="([^"]+)"')
 REWARD_NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
 TRUTH = {"true": 1, "false": 0}
+MOST = 1 << 31  # states, choices of a state, values of a variable
 
 
 def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
@@ -51,155 +57,137 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         With file and line, for whatever is not as it must be. Transition rewards must not differ
         within a row: the expected reward would depend on nature.
     """
-    stem = stem_of(path)
-    words, table = _read_transitions(beside(stem, ".tra"))
-    labels = _read_labels(beside(stem, ".lab"), table.states)
+    stem = _stem(path)
+    text = Text(_beside(stem, ".tra"))
+    table, lines = _read_transitions(text)
+    labels = _read_labels(_beside(stem, ".lab"), table.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     if "deadlock" in labels and not labels["deadlock"].any():
         del labels["deadlock"]  # PRISM always lists it; every model has it
-
-    def fail(entry: int, message: str) -> NoReturn:
-        words.fail(entry, message)
-
     table = replace(
         table,
         initial=initial,
         labels=labels,
         rewards=_read_rewards(stem, table),
-        variables=_read_states(beside(stem, ".sta"), table.states),
+        variables=_read_states(_beside(stem, ".sta"), table.states),
     )
-    return make_model(table, str(words.text.path), fail)
+    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(lines[i])))
 
 
-def stem_of(path: str | os.PathLike[str]) -> Path:
+def _stem(path: str | os.PathLike[str]) -> Path:
     """Return what the names of all files of a model begin with."""
     place = Path(path)
     return place.with_suffix("") if place.suffix == ".tra" else place
 
 
-def beside(stem: Path, ending: str) -> Path:
+def _beside(stem: Path, ending: str) -> Path:
     """Return one of the files with a common stem."""
     return stem.with_name(stem.name + ending)
 
 
-def _read_transitions(path: Path) -> tuple[Words, ModelTable]:
-    """Return the lines of the transitions, by their first words, and the table that they make."""
-    text = Text.read(path)
-    words = text.words(comment=b"#")
-    first, width = words.lines()
-    if not len(first):
-        text.fail(1, "A transitions file must start with the numbers of states and transitions.")
-    if width[0] > 3:
+def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
+    """Return the table of transitions, which may come in any order, and the line of each."""
+    rows = text.rows("#")
+    header = next(rows, [])
+    if not header:
+        text.fail("A transitions file must start with the numbers of states and transitions.")
+    head_line, mdp = text.number, len(header) == 3
+    if len(header) > 3:
         raise UnsupportedError(
-            f"{path}:{words.line[0]}: {width[0]} numbers in the header mean a partially observable "
-            "model, which is not supported; dtmc (2 numbers) and mdp (3) are."
+            f"{text.path}:{head_line}: {len(header)} numbers in the header mean a partially "
+            "observable model, which is not supported; dtmc (2 numbers) and mdp (3) are."
         )
-    if width[0] < 2:
-        words.fail(0, "The header must be `states transitions` or `states choices transitions`.")
-    header = words[: width[0]].integers("number in the header")
-    states = int(header[0])
-    if header.min() < 0 or states == 0:
-        words.fail(0, "The header must have at least one state and no negative number.")
-    if states >= 1 << 31:
-        words.fail(0, f"A model must have fewer than 2^31 states, found {states}.")
-    require_memory(64.0 * states, f"{path}: a model of {states} states")
-    lines, table = _rows(words, first[1:], width[1:], states, mdp=len(header) == 3)
-    if len(lines) != header[-1]:
-        words.fail(
-            0,
-            f"The header promises {header[-1]} transitions, but {len(lines)} lines follow; the "
-            "file may be truncated, else correct the header.",
-        )
-    return lines, table
-
-
-def _rows(
-    words: Words, first: IntArray, width: IntArray, states: int, *, mdp: bool
-) -> tuple[Words, ModelTable]:
-    """Return the lines after the header grouped to rows; they may come in any order."""
+    if len(header) < 2:
+        text.fail("The header must be `states transitions` or `states choices transitions`.")
+    counts = [text.integer(word, "number in the header") for word in header]
+    states = counts[0]
+    if min(counts) < 0 or states == 0:
+        text.fail("The header must have at least one state and no negative number.")
+    if states >= MOST:
+        text.fail(f"A model must have fewer than 2^31 states, found {states}.")
+    require_memory(64.0 * states, f"{text.path}: a model of {states} states")
+    form = ("source choice" if mdp else "source") + " target probability [action]"
+    sources, choices, targets, actions, lines = (array("q") for _ in range(5))
+    lower, upper = array("d"), array("d")
+    names = {"": 0}
     base = 4 if mdp else 3
-    form = "`source choice target probability [action]`" if mdp else (
-        "`source target probability [action]`"
-    )  # fmt: skip
-    words[first].require(
-        (width == base) | (width == base + 1),
-        lambda i: f"A transition must be {form}, found {width[i]} entries.",
+    for words in rows:
+        if not base <= len(words) <= base + 1:
+            text.fail(f"A transition must be `{form}`, found {len(words)} entries.")
+        sources.append(text.integer(words[0], "source state", states))
+        choices.append(text.integer(words[1], "choice", MOST) if mdp else 0)
+        targets.append(text.integer(words[base - 2], "target state"))
+        low, high = text.bounds(words[base - 1], "probability")
+        lower.append(low)
+        upper.append(high)
+        actions.append(names.setdefault(words[base], len(names)) if words[base:] else 0)
+        lines.append(text.number)
+    if len(lines) != counts[-1]:
+        text.fail(
+            f"The header promises {counts[-1]} transitions, but {len(lines)} lines follow; the "
+            "file may be truncated, else correct the header.",
+            head_line,
+        )
+    order = np.lexsort((choices, sources))
+    source, choice, target, action, line = (
+        np.array(column, dtype=np.int64)[order]
+        for column in (sources, choices, targets, actions, lines)
     )
-    source = words[first].integers("source state", states)
-    choice = words[first + 1].integers("choice", 1 << 31) if mdp else np.zeros_like(source)
-    step = np.diff(source)
-    if np.any((step < 0) | ((step == 0) & (np.diff(choice) < 0))):
-        order = np.lexsort((choice, source))
-        first, width, source, choice = first[order], width[order], source[order], choice[order]
-    lines = words[first]
-    fresh = (np.diff(source, prepend=-1) != 0) | (np.diff(choice, prepend=-1) != 0)
-    begin = np.flatnonzero(fresh)
-    state = source[begin]
+    begin = np.flatnonzero((np.diff(source, prepend=-1) != 0) | (np.diff(choice, prepend=-1) != 0))
+    state, ptr = source[begin], np.append(begin, len(source))
     expected = np.arange(len(begin)) - np.searchsorted(state, state)
-    lines[begin].require(
+    text.require(
         choice[begin] == expected,
+        line[begin],
         lambda i: (
             f"The choices of a state must be numbered 0, 1, 2, ...; state {state[i]} has a choice "
             f"{choice[begin[i]]} but no choice {expected[i]}."
         ),
     )
-    ptr = np.append(begin, len(first))
-    row_actions, names = _row_actions(lines, words, first + base, width == base + 1, ptr, mdp=mdp)
-    table = ModelTable(
-        states, state, ptr, words[first + base - 2].integers("target state"),
-        *words[first + base - 1].values("probability"), row_actions, names, np.empty(0, np.int64),
-    )  # fmt: skip
-    return lines, table
-
-
-def _row_actions(
-    lines: Words, words: Words, at: IntArray, named: BoolArray, ptr: IntArray, *, mdp: bool
-) -> tuple[IntArray, tuple[str, ...]]:
-    """Return the action of every row, and all names; those of lines stand at some words."""
-    ids, listed = words[at[named]].distinct()
-    names = ["", *listed]
-    action = np.zeros(len(lines), dtype=np.int64)
-    action[named] = ids + 1
-    of_row = np.repeat(action[ptr[:-1]], segment_lengths(ptr))
+    of_row = np.repeat(action[begin], segment_lengths(ptr))
     if mdp:
-        lines.require(
+        text.require(
             action == of_row,
+            line,
             lambda i: (
                 "All transitions of a choice must have one action, this choice also has "
-                f"{names[of_row[i]] or 'none'!r}."
+                f"{list(names)[of_row[i]] or 'none'!r}."
             ),
         )
     # a dtmc may name every transition; its row then has no name
-    several = segment_any(action != of_row, ptr)
-    row_actions = np.where(several, 0, action[ptr[:-1]])
-    if np.any(row_actions == 0) or not listed:
-        return row_actions, tuple(names)
-    return row_actions - 1, tuple(listed)
+    row_actions = np.where(segment_any(action != of_row, ptr), 0, action[begin])
+    named = len(begin) > 0 and bool(row_actions.all())  # then there is no need for the empty name
+    table = ModelTable(
+        states, state, ptr, target, np.array(lower)[order], np.array(upper)[order],
+        row_actions - named, tuple(names)[named:], np.empty(0, np.int64),
+    )  # fmt: skip
+    return table, line
 
 
 def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     """Return where labels hold; none if there is no file."""
     if not path.exists():
         return {}
-    text = Text.read(path)
-    words = text.words(comment=b"#", separators=b":")
-    line = int(words.line[0]) if len(words) else 1
-    head = text.line(line)
+    text = Text(path)
+    rows = text.rows("#", separators=":")
+    next(rows, None)
+    line = text.number
+    head = text.lines[line - 1]
     listed = LABEL.findall(head)
     if not listed or LABEL.sub("", head).strip():
-        text.fail(line, 'A labels file must start like `0="init" 1="goal"`.')
+        text.fail('A labels file must start like `0="init" 1="goal"`.')
     names = [name for _, name in listed]
     if [int(i) for i, _ in listed] != list(range(len(listed))) or len(set(names)) < len(names):
-        text.fail(line, "Labels must be numbered 0, 1, 2, ... and have different names.")
-    body = words[words.line > line]
-    first, width = body.lines()
-    state = body[first].integers("state", states)
-    rest = np.ones(len(body), dtype=np.bool_)
-    rest[first] = False
-    label = body[rest].integers("label", len(names))
-    where = state_labels(str(path), states, names, np.repeat(state, width - 1), label)
+        text.fail("Labels must be numbered 0, 1, 2, ... and have different names.")
+    holding, label = array("q"), array("q")
+    for words in rows:
+        state = text.integer(words[0], "state", states)
+        for word in words[1:]:
+            holding.append(state)
+            label.append(text.integer(word, "label", len(names)))
+    where = state_labels(str(path), states, names, np.array(holding), np.array(label))
     if "init" in where and not where["init"].any():
-        text.fail(line, 'Some state must have the label "init".')
+        text.fail('Some state must have the label "init".', line)
     return where
 
 
@@ -207,61 +195,61 @@ def _read_states(path: Path, states: int) -> Variables:
     """Return the variables, with the ranges that occur; none if there is no file."""
     if not path.exists():
         return (), None
-    text = Text.read(path)
-    words = text.words(comment=b"#", separators=b"():,")
-    if not len(words) or not text.line(int(words.line[0])).strip().startswith("("):
-        text.fail(1, "A states file must start with the variables, like `(x,y)`.")
-    first, width = words.lines()
-    names = [words.word(i) for i in range(width[0])]
-    body = words[first[1:]]
-    body.require(
-        width[1:] == len(names) + 1,
-        lambda i: f"A state must be `number:(values)` with {len(names)} values, one per variable.",
-    )
-    state = body.integers("state", states)
-    times = np.bincount(state, minlength=states)
-    if len(state) != states or times.max(initial=1) > 1:
+    text = Text(path)
+    rows = text.rows("#", separators="():,")
+    names = next(rows, [])
+    line = text.number
+    if not names or not text.lines[line - 1].strip().startswith("("):
+        text.fail("A states file must start with the variables, like `(x,y)`.", 1)
+    require_memory(8.0 * states * len(names), f"{path}: the values of {len(names)} variables")
+    values = np.zeros((states, len(names)), dtype=np.int64)
+    times = np.zeros(states, dtype=np.int64)
+    boolean: list[bool] = []  # the first state says which variables are
+    for words in rows:
+        if len(words) != len(names) + 1:
+            text.fail(
+                f"A state must be `number:(values)` with {len(names)} values, one per variable."
+            )
+        boolean = boolean or [word in TRUTH for word in words[1:]]
+        state = text.integer(words[0], "state", states)
+        times[state] += 1
+        values[state] = [
+            _value(text, *each) for each in zip(names, words[1:], boolean, strict=True)
+        ]
+    if (times != 1).any():
         wrong = int(np.argmax(times != 1))
-        words.fail(0, f"Each of the {states} states must be listed once; see state {wrong}.")
-    lines = first[1:][np.argsort(state)]
-    return state_variables(_column(words[lines + 1 + v], name) for v, name in enumerate(names))
+        text.fail(f"Each of the {states} states must be listed once; see state {wrong}.", line)
+    return state_variables(zip(names, values.T, boolean, strict=True))
 
 
-def _column(words: Words, name: str) -> tuple[str, IntArray, bool]:
-    """Return a variable's name and values; the first one says whether it is boolean."""
-    if words.word(0) not in TRUTH:
-        value = words.integers(f"value of {name}")
-        words.require(
-            np.abs(value) < 1 << 31, lambda i: f"The value of {name} must have 32 bits at most."
-        )
-        return name, value, False
-    ids, names = words.distinct()
-    value = np.array([TRUTH.get(name, -1) for name in names])[ids]
-    words.require(
-        value >= 0,
-        lambda i: f"The value of {name} must be true or false, found {words.word(i)!r}.",
-    )
-    return name, value, True
+def _value(text: Text, name: str, word: str, boolean: bool) -> int:
+    """Return the value of a variable."""
+    if boolean:
+        if word not in TRUTH:
+            text.fail(f"The value of {name} must be true or false, found {word!r}.")
+        return TRUTH[word]
+    value = text.integer(word, f"value of {name}")
+    if abs(value) >= MOST:
+        text.fail(f"The value of {name} must have 32 bits at most.")
+    return value
 
 
 def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
     """Return the structures; files belong together by name, or by place if one has none."""
     structures: list[tuple[str, FloatArray, FloatArray]] = []
     for path in _reward_files(stem, ".srew"):
-        name, words, first, width = _open_rewards(path)
-        state = _state_rewards(words, first[1:], width[1:], table.states)
-        structures.append((name, state, np.zeros(table.rows)))
+        name, paid = _state_rewards(Text(path), table.states)
+        structures.append((name, paid, np.zeros(table.rows)))
     count = len(structures)
     for place, path in enumerate(_reward_files(stem, ".trew")):
-        name, words, first, width = _open_rewards(path)
-        row = _transition_rewards(words, first, width, table)
+        name, paid = _transition_rewards(Text(path), table)
         named = [i for i in range(count) if name and structures[i][0] == name]
         by_place = place < count and not (name and structures[place][0])
         if named or by_place:
             i = named[0] if named else place
-            structures[i] = (structures[i][0] or name, structures[i][1], row)
+            structures[i] = (structures[i][0] or name, structures[i][1], paid)
         else:
-            structures.append((name, np.zeros(table.states), row))
+            structures.append((name, np.zeros(table.states), paid))
     rewards: dict[str, Rewards] = {}
     for i, (name, state, row) in enumerate(structures):
         rewards[name if name not in rewards else f"reward{i + 1}"] = Rewards(state, row)
@@ -270,69 +258,191 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
 
 def _reward_files(stem: Path, ending: str) -> Iterator[Path]:
     """Yield the one file of rewards, or all that have numbers."""
-    path, i = beside(stem, ending), 1
+    path, i = _beside(stem, ending), 1
     if path.exists():
         yield path
         return
-    while (path := beside(stem, f"{i}{ending}")).exists():
+    while (path := _beside(stem, f"{i}{ending}")).exists():
         yield path
         i += 1
 
 
-def _open_rewards(path: Path) -> tuple[str, Words, IntArray, IntArray]:
-    """Return the name in a rewards file, perhaps none, and its words; the header is line 0."""
-    text = Text.read(path)
-    words = text.words(comment=b"#")
-    first, width = words.lines()
-    if not len(first):
-        text.fail(1, "A rewards file must start with the numbers of states and rewards.")
-    names = (REWARD_NAME.match(text.line(line)) for line in range(1, int(words.line[0])))
-    return next((n.group(1) for n in names if n), ""), words, first, width
+def _reward_header(text: Text, rows: Iterator[list[str]]) -> tuple[str, int]:
+    """Return the name in a rewards file, perhaps none, and how many numbers its header has."""
+    header = next(rows, [])
+    if not header:
+        text.fail("A rewards file must start with the numbers of states and rewards.")
+    names = map(REWARD_NAME.match, text.lines[: text.number])
+    return next((match.group(1) for match in names if match), ""), len(header)
 
 
-def _state_rewards(words: Words, first: IntArray, width: IntArray, states: int) -> FloatArray:
-    head = words[first]
-    head.require(width == 2, lambda i: f"A line must be `state reward`, found {width[i]} entries.")
+def _state_rewards(text: Text, states: int) -> tuple[str, FloatArray]:
+    """Return the name of a structure, perhaps none, and what states pay."""
+    rows = text.rows("#")
+    name, _ = _reward_header(text, rows)
     rewards = np.zeros(states)
-    rewards[head.integers("state", states)] = words[first + 1].numbers("reward")
-    return rewards
+    for words in rows:
+        if len(words) != 2:
+            text.fail(f"A line must be `state reward`, found {len(words)} entries.")
+        state = text.integer(words[0], "state", states)
+        rewards[state] = text.one_number(words[1], "reward")
+    return name, rewards
 
 
-def _transition_rewards(
-    words: Words, first: IntArray, width: IntArray, table: ModelTable
-) -> FloatArray:
-    """Return the rewards of rows; those of a row's transitions must be equal.
+def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]:
+    """Return the name of a structure and what rows pay; a row's transitions must pay the same.
 
     The header says, as that of the transitions, whether lines have a number of a choice.
     """
-    columns = int(width[0]) + 1
-    if columns not in (3, 4) or (columns == 3 and table.choices.max(initial=0) > 0):
-        words.fail(0, "The header must have as many numbers as that of the transitions.")
-    form = "`source choice target reward`" if columns == 4 else "`source target reward`"
-    first, width = first[1:], width[1:]
-    states, head = table.states, words[first]
-    head.require(width == columns, lambda i: f"A line must be {form}, found {width[i]} entries.")
-    source = head.integers("source state", states)
-    choice = words[first + 1].integers("choice", 1 << 31) if columns == 4 else 0 * source
-    row_ptr = table.row_ptr
-    row = row_ptr[source] + choice
-    head.require(row < row_ptr[source + 1], lambda i: f"The state has no choice {choice[i]}.")
-    listed = row * states + words[first + columns - 2].integers("target state", states)
+    rows = text.rows("#")
+    name, width = _reward_header(text, rows)
+    if width not in (2, 3) or (width == 2 and table.choices.max(initial=0) > 0):
+        text.fail("The header must have as many numbers as that of the transitions.")
+    form = "`source choice target reward`" if width == 3 else "`source target reward`"
+    states, row_ptr = table.states, table.row_ptr
+    row_of, key_of, lines, values = array("q"), array("q"), array("q"), array("d")
+    for words in rows:
+        if len(words) != width + 1:
+            text.fail(f"A line must be {form}, found {len(words)} entries.")
+        source = text.integer(words[0], "source state", states)
+        choice = text.integer(words[1], "choice", MOST) if width == 3 else 0
+        row = int(row_ptr[source]) + choice
+        if row >= row_ptr[source + 1]:
+            text.fail(f"The state has no choice {choice}.")
+        row_of.append(row)
+        key_of.append(row * states + text.integer(words[width - 1], "target state", states))
+        values.append(text.one_number(words[width], "reward"))
+        lines.append(text.number)
+    listed, line = np.array(key_of, dtype=np.int64), np.array(lines)
     key = owners(table.successor_ptr) * states + table.successors
     missing = find(np.sort(key), listed) < 0
-    head.require(~missing, lambda i: "The model has no such transition.")
-    value = words[first + columns - 1].numbers("reward")
+    text.require(~missing, line, lambda i: "The model has no such transition.")
     different, last = np.unique(listed[::-1], return_index=True)
     # -1, not listed: the 0 at the end
-    paid = np.append(value[::-1][last], 0.0)[find(different, key)]
+    paid = np.append(np.array(values)[::-1][last], 0.0)[find(different, key)]
     least = np.minimum.reduceat(paid, table.successor_ptr[:-1])
     mixed = least != np.maximum.reduceat(paid, table.successor_ptr[:-1])
-    head.require(
-        ~mixed[row],
+    text.require(
+        ~mixed[np.array(row_of, dtype=np.int64)],
+        line,
         lambda i: (
-            f"The rewards of all transitions of a row must be equal, those of state {source[i]} "
-            "differ (transitions that are not listed have 0): the expected reward would depend on "
-            "nature's probabilities; move the reward to the target state."
+            "The rewards of all transitions of a row must be equal, those of state "
+            f"{table.row_states[row_of[i]]} differ (transitions that are not listed have 0): the "
+            "expected reward would depend on nature's probabilities; move the reward to the target "
+            "state."
         ),
     )
-    return least
+    return name, least
+
+
+def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
+    """Write `STEM.tra`, `.lab`, and as far as the model has them `.sta`, `.srew` and `.trew`.
+
+    Numbers are written so that they read back exactly. A dtmc is written if every state has one
+    choice, else an mdp. Several reward structures become `STEM1.srew`, `STEM2.srew`, ...
+
+    Parameters
+    ----------
+    model
+        Any model; several marginals of a row are multiplied out by `flatten`.
+    path
+        The `.tra` file, or the stem.
+
+    Returns
+    -------
+    Written
+        The files, and a note that says what flattening changed.
+    """
+    table, note = to_table(model)
+    _check_names(table)
+    stem = _stem(path)
+    files = {".tra": _transition_lines(table), ".lab": _label_lines(table, model.label("deadlock"))}
+    if model.variables:
+        files[".sta"] = _state_lines(model)
+    paid = any(np.any(rewards.row != 0.0) for rewards in table.rewards.values())
+    for i, (name, rewards) in enumerate(table.rewards.items()):
+        place = str(i + 1) if len(table.rewards) > 1 else ""
+        files[f"{place}.srew"] = _state_reward_lines(name, rewards.state)
+        if paid:
+            files[f"{place}.trew"] = _transition_reward_lines(table, name, rewards.row)
+    for ending, lines in files.items():
+        write_lines(_beside(stem, ending), lines)
+    return Written(tuple(_beside(stem, ending) for ending in files), note)
+
+
+def _check_names(table: ModelTable) -> None:
+    """Refuse names that PRISM would refuse when it reads them."""
+    names = {
+        "Action": [name for name in table.actions if name],
+        "Label": list(table.labels),
+        "Reward structure": [name for name in table.rewards if name],
+        "Variable": [v.name for v in table.variables[0]],
+    }
+    for what, listed in names.items():
+        for name in listed:
+            if not IDENTIFIER.match(name):
+                raise ModelError(
+                    f"{what} {name!r} cannot be written to PRISM's files: a name must consist of "
+                    "letters, digits and _, and not start with a digit; rename it."
+                )
+
+
+def _head(table: ModelTable, count: int) -> str:
+    rows = "" if table.chain else f" {table.rows}"
+    return f"{table.states}{rows} {count}"
+
+
+def _row_starts(table: ModelTable) -> list[str]:
+    """Return `source choice ` of every row, or `source ` of a dtmc."""
+    states = table.row_states.tolist()
+    if table.chain:
+        return [f"{s} " for s in states]
+    return [f"{s} {c} " for s, c in zip(states, table.choices.tolist(), strict=True)]
+
+
+def _transition_lines(table: ModelTable) -> Iterator[str]:
+    yield _head(table, len(table.successors))
+    names = table.action_names("", before=" ")
+    actions = [names[a] for a in table.row_actions.tolist()]
+    begin = _row_starts(table)
+    for row, target, text in table.entries(","):
+        yield f"{begin[row]}{target} {text}{actions[row]}"
+
+
+def _label_lines(table: ModelTable, deadlock: BoolArray) -> Iterator[str]:
+    where = {"init": table.labels["init"], "deadlock": deadlock, **table.labels}
+    yield " ".join(f'{i}="{name}"' for i, name in enumerate(where))
+    states, labels = np.nonzero(np.stack(list(where.values()), axis=1))
+    begin = np.flatnonzero(np.diff(states, prepend=-1)).tolist()
+    for start, end in zip(begin, [*begin[1:], len(states)], strict=True):
+        yield f"{states[start]}: " + " ".join(map(str, labels[start:end].tolist()))
+
+
+def _state_lines(model: FactoredMDP) -> Iterator[str]:
+    yield "(" + ",".join(v.name for v in model.variables) + ")"
+    for s, values in enumerate(zip(*model.state_columns().values(), strict=True)):
+        yield f"{s}:(" + ",".join(str(x).lower() for x in values) + ")"
+
+
+def _reward_head(name: str, what: str) -> Iterator[str]:
+    yield "# Reward structure" + (f' "{name}"' if name else "")
+    yield f"# {what} rewards"
+
+
+def _state_reward_lines(name: str, rewards: FloatArray) -> Iterator[str]:
+    paid = np.flatnonzero(rewards)
+    yield from _reward_head(name, "State")
+    yield f"{len(rewards)} {len(paid)}"
+    for s, x in zip(paid.tolist(), rewards[paid].tolist(), strict=True):
+        yield f"{s} {number(x)}"
+
+
+def _transition_reward_lines(table: ModelTable, name: str, rewards: FloatArray) -> Iterator[str]:
+    paid = np.flatnonzero(rewards)
+    ends = table.successor_ptr
+    yield from _reward_head(name, "Transition")
+    yield _head(table, int(np.sum(ends[paid + 1] - ends[paid])))
+    begin = _row_starts(table)
+    for r, x in zip(paid.tolist(), rewards[paid].tolist(), strict=True):
+        for target in table.successors[ends[r] : ends[r + 1]].tolist():
+            yield f"{begin[r]}{target} {number(x)}"

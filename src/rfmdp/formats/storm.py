@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import Enum, auto
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -12,30 +9,15 @@ from typing import Any
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.table import to_table
-from rfmdp.formats.umb import read_umb
-from rfmdp.formats.umb_write import write_table
+from rfmdp.formats.umb import read_umb, write_table
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import is_known
 
 
-class Probabilities(Enum):
-    """What a model gives to Storm."""
-
-    NOMINAL = auto()  # the nominal member of every set
-    INTERVALS = auto()  # the bounds, flattened by interval arithmetic
-
-
-def to_stormpy(model: FactoredMDP, probabilities: Probabilities | None = None) -> Any:
+def to_stormpy(model: FactoredMDP) -> Any:
     """Return a sparse MDP of stormpy with the model's labels, actions and rewards.
 
-    Parameters
-    ----------
-    model
-        Any model; it is flattened.
-    probabilities
-        The nominal probabilities (`SparseMdp[float]`), or intervals (`SparseMdp[Interval]`), which
-        are a relaxation of a row with several marginals. By default intervals, unless all
-        probabilities are known.
+    It has intervals, which are a relaxation of a row with several marginals, unless all
+    probabilities are known: `to_stormpy(model.nominal())` has the nominal ones.
 
     Raises
     ------
@@ -43,10 +25,10 @@ def to_stormpy(model: FactoredMDP, probabilities: Probabilities | None = None) -
         If stormpy is not installed.
     """
     stormpy = _stormpy()
-    nominal = is_known(model) if probabilities is None else probabilities is Probabilities.NOMINAL
-    table, _ = to_table(model.nominal() if nominal else model)
-    with _file() as path:
-        write_table(table, path, players=1, known=nominal)
+    table, _ = to_table(model)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.umb")
+        write_table(table, path, players=1)
         return stormpy.build_model_from_umb(path)
 
 
@@ -67,16 +49,10 @@ def from_stormpy(model: Any) -> FactoredMDP:
         raise UnsupportedError(f"from_stormpy needs a sparse DTMC or MDP, got {model.model_type}.")
     if model.supports_parameters or model.is_exact:
         raise UnsupportedError("from_stormpy needs doubles or intervals as probabilities.")
-    with _file() as path:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.umb")
         stormpy.io.export_to_umb(model, path)
         return read_umb(path, "from_stormpy")
-
-
-@contextmanager
-def _file() -> Iterator[Path]:
-    """Yield a place for a file, which is gone afterwards."""
-    with TemporaryDirectory() as folder:
-        yield Path(folder, "model.umb")
 
 
 def _stormpy() -> ModuleType:

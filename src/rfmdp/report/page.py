@@ -1,7 +1,4 @@
-"""The report page: results, curves and an explorer of every policy, in one file that needs no net.
-
-What can be on a page joins by registering `section`: a function from a result to its part of it.
-"""
+"""The report page: results, curves, an explorer of every policy, in one file that needs no net."""
 
 from __future__ import annotations
 
@@ -9,13 +6,12 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import singledispatch
 from html import escape
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,13 +19,12 @@ from rfmdp import __version__
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
-from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
 from rfmdp.policies.decisions import horizon
 from rfmdp.record import Provenance
 from rfmdp.report.explorer import explorer, shown_steps
-from rfmdp.report.plots import Chart, RecordList, flat, learning_chart, table_charts
+from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
@@ -37,6 +32,11 @@ LONG = 8  # lines of a table that is not folded
 
 SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
 
+CURVES = {  # column of a run's history: name, dashed or not
+    "guarantee": ("guarantee", True),
+    "performance": ("true value", False),
+    "rollout": ("rollout certificate", True),
+}
 Cells: TypeAlias = dict[str, str | float]
 
 
@@ -47,8 +47,6 @@ class Section:
     title: str
     card: str  # HTML of its summary
     cells: Cells = field(default_factory=dict)  # its line of the table of results
-    table: list[Cells] = field(default_factory=list)  # a table of its own
-    charts: list[Chart] = field(default_factory=list)
     explorer: Solution | None = None
     run: Run | None = None  # for the chart of all runs
     made: str = ""  # how the result was found
@@ -67,8 +65,8 @@ def write_report(
     Parameters
     ----------
     results
-        Solutions of `solve`, runs of `learn`, or what `load` returns of them, and tables: one
-        mapping per solved problem. One solution or run may be given as it is, all else in a list.
+        Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be given as
+        it is, several in a list.
     path
         The file, replaced when all is written.
     title
@@ -84,21 +82,20 @@ def write_report(
         If the file cannot be written.
     """
     given = [results] if isinstance(results, Solution | Run) else results
-    sections = [section(result) for result in given] if isinstance(given, Iterable) else []
+    sections = [_section(result) for result in given] if isinstance(given, Iterable) else []
     if not sections:
         raise UnsupportedError(
             f"write_report: must be a list with a result at least, got {results!r:.60}."
         )
-    text = page(sections, title, command)
+    text = _page(sections, title, command)
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def page(sections: Sequence[Section], title: str, command: str) -> str:
+def _page(sections: Sequence[Section], title: str, command: str) -> str:
     """Return the page of some sections."""
     heading = title or sections[0].title
-    charts = [asdict(chart) for s in sections for chart in s.charts]
-    charts += map(asdict, learning_chart(s.run for s in sections if s.run is not None))
+    charts = [asdict(chart) for chart in _charts([s.run for s in sections if s.run is not None])]
     explored = [s for s in sections if s.explorer is not None]
     left_out = explored[EXPLORERS:]
     explored = explored[:EXPLORERS]
@@ -128,30 +125,31 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
         )
     if results := [s.cells for s in sections if s.cells]:
         parts.append(f"<h2>Results</h2>{_folded(results)}")
-    parts += [f"<h2>{escape(s.title)}</h2>{_folded(s.table)}" for s in sections if s.table]
     parts += _models(sections)
     parts.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
     parts.append(f"<script>{_asset('page.js')}</script></body></html>")
     return "\n".join(parts) + "\n"
 
 
-@singledispatch
-def section(result: object) -> Section:
+def _section(result: object) -> Section:
     """Return what a result brings to a page."""
+    if isinstance(result, Run):
+        return _run_section(result)
+    if isinstance(result, Solution):
+        return _solution_section(result)
     raise UnsupportedError(
-        f"A report shows solutions and learning runs, and tables of values, not a "
-        f"{type(result).__name__}; give files that `rfmdp solve -o` or `rfmdp learn -o` wrote."
+        f"A report shows solutions and learning runs, not a {type(result).__name__}; give files "
+        "that `rfmdp solve -o` or `rfmdp learn -o` wrote."
     )
 
 
-@section.register
-def _(solution: Solution) -> Section:
+def _solution_section(solution: Solution) -> Section:
     model = solution.model
     first = int(solution.model.initial[0])
     bounds = solution.at(first)
     title = str(solution.spec)
     status = solution.status
-    side = _one_side(status.name, bounds.lower, bounds.upper)
+    side = _one_side(solution)
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
         f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
@@ -171,8 +169,7 @@ def _(solution: Solution) -> Section:
     return Section(title, card, cells, explorer=solution, made=made, origin=model.provenance)
 
 
-@section.register
-def _(run: Run) -> Section:
+def _run_section(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
@@ -199,6 +196,70 @@ def _(run: Run) -> Section:
     )  # fmt: skip
 
 
+@dataclass(slots=True)
+class Line:
+    """A line of a chart.
+
+    band : lower and upper end at every point, or nothing
+    """
+
+    name: str
+    points: list[tuple[float, float]]
+    note: str = ""
+    dashed: bool = False
+    band: list[tuple[float, float]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Chart:
+    """Lines over one axis."""
+
+    title: str
+    x: str
+    y: str
+    log: bool
+    lines: list[Line]
+
+
+def _charts(runs: Sequence[Run]) -> list[Chart]:
+    """Return the curves of runs, the seeds of a method together; none if nothing was evaluated."""
+    methods: dict[str, list[Run]] = {}
+    for run in runs:
+        methods.setdefault(run.settings.get("method", "learning"), []).append(run)
+    lines = [_mean(name, same, column) for name, same in methods.items() for column in CURVES]
+    lines = [line for line in lines if line.points]
+    title = "Learning: guarantee (dashed) and true value of the policy (solid)"
+    if any(line.band for line in lines):
+        title += ", mean and standard deviation over seeds"
+    if any(run.alarms for run in runs):
+        title += "; after an alarm nothing is guaranteed"
+    return [Chart(title, "trajectories", "value", True, lines)] if lines else []
+
+
+def _mean(name: str, runs: Sequence[Run], column: str) -> Line:
+    word, dashed = CURVES[column]
+    points = [
+        (float(x), float(y), float(d))
+        for x, y, d in zip(*_band(runs, column), strict=True)
+        if x > 0 and math.isfinite(y)
+    ]
+    ends = [(y - d, y + d) for _, y, d in points] if len(runs) > 1 else []
+    return Line(name, [(x, y) for x, y, _ in points], word, dashed, ends)
+
+
+def _band(runs: Sequence[Run], column: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return trajectories, mean and deviation of a column where all runs were evaluated."""
+    common = set.intersection(*({p.trajectories for p in run.history} for run in runs))
+    where = np.array(sorted(common), dtype=np.float64)
+    lines = []
+    for run in runs:
+        at = dict(zip(run.column("trajectories"), run.column(column), strict=True))
+        lines.append([at[x] for x in where])
+    values = np.array(lines, dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return where, values.mean(axis=0), values.std(axis=0)
+
+
 def _nature(solution: Solution) -> str:
     """Return which nature the bounds are for."""
     if not solution.model.uncertain:
@@ -208,10 +269,11 @@ def _nature(solution: Solution) -> str:
     return ", with a nature that helps the agent"
 
 
-def _one_side(status: str, lower: float | None, upper: float | None) -> str:
+def _one_side(solution: Solution) -> str:
     """Return which side a method proves, if it is one that proves one side only; else nothing."""
-    sides = [bound is not None and math.isfinite(bound) for bound in (lower, upper)]
-    if status.upper() != Status.GAP_OPEN.name or all(sides) or not any(sides):
+    bounds = solution.at(int(solution.model.initial[0]))
+    sides = math.isfinite(bounds.lower), math.isfinite(bounds.upper)
+    if solution.status is not Status.GAP_OPEN or all(sides) or not any(sides):
         return ""
     return "lower bound" if sides[0] else "upper bound"
 
@@ -242,41 +304,6 @@ def _holds(run: Run) -> str:
     if run.solution is None:
         return "nothing is proven"
     return f"holds with probability {1.0 - run.beta:g} ({run.validity})"
-
-
-@section.register(list)
-@section.register(tuple)
-def _(table: RecordList) -> Section:
-    if not table or not all(isinstance(record, dict) for record in table):
-        raise UnsupportedError("A table must have records, one mapping per solved problem.")
-    lines = [_shown(flat(record)) for record in table]
-    charts = table_charts(table)
-    title = charts[0].title if charts else "Table of values"
-    card = (
-        f'<section class="card"><h3>{escape(title)}</h3>'
-        f"<p>{counted(len(table), 'solved problem')}, see the table and the curves</p></section>"
-    )
-    return Section(title, card, table=lines, charts=charts)
-
-
-def _shown(record: Mapping[str, Any]) -> Cells:
-    """Return the fields of a record that people compare, under the names of the page."""
-    words = {"lower": "at least", "upper": "at most", "seconds_solve": "seconds"}
-    left_out = ("version", "precision", "seconds_build", "gap_percent")
-    cells: Cells = {}
-    for k, v in record.items():
-        if k == "status":
-            side = _one_side(str(v), *(_finite(record.get(end)) for end in ("lower", "upper")))
-            v = side or str(v).lower().replace("_", " ")
-        if k not in left_out and v is not None:
-            number = isinstance(v, int | float) and not isinstance(v, bool)
-            cells[words.get(k, k)] = v if number else str(v)
-    return cells
-
-
-def _finite(bound: object) -> float | None:
-    """Return a bound of a record, which has words for infinite ones; None if nothing is proven."""
-    return float(bound) if isinstance(bound, int | float) and math.isfinite(bound) else None
 
 
 def _folded(lines: Sequence[Cells]) -> str:

@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rfmdp.cli.arguments import check_positive, constants, inner_method
-from rfmdp.cli.options import (
-    MODEL,
-    RUNS,
-    Const,
-    Jobs,
-    Prop,
-    Props,
-    Scheduler,
-    part_option,
+from rfmdp.cli.arguments import check_positive, constants, finite_number
+from rfmdp.cli.output import (
+    CERTIFIED,
+    NOT_CERTIFIED,
+    PATIENCE,
+    USER_ERROR,
+    ProgressLines,
+    complain,
+    spoken_warnings,
 )
-from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain, spoken_warnings
-from rfmdp.cli.signature import Option, command
+from rfmdp.cli.signature import MODEL, RUNS, Const, Jobs, Option, Prop, Props, Scheduler, command
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
-    from rfmdp.learning.run import Run
+    from rfmdp.learning.run import Progress, Run
     from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.policies.explain import IdentifierGain
     from rfmdp.running import TaskResult
+    from rfmdp.sources.log.source import Log
     from rfmdp.sources.source import Source
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
+REWARDS = ("known", "fixed:LOW:HIGH", "random:LOW:HIGH")
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 
@@ -64,23 +67,9 @@ def learn(
             section="Method",
         ),
     ] = "anytime",
-    inner: Annotated[
-        str | None,
-        Option("How sets are composed, in place of the method's; as in `solve`."),
-    ] = None,
-    confidence: Annotated[str | None, part_option("--confidence", "Confidence sets")] = None,
-    explore: Annotated[
-        str | None,
-        part_option("--explore", "What to sample", "; OTHER: chance of any action"),
-    ] = None,
-    schedule: Annotated[str | None, part_option("--schedule", "When to plan again")] = None,
-    granularity: Annotated[
-        str | None, part_option("--granularity", "What is counted together")
-    ] = None,
-    tie: Annotated[
-        tuple[str, ...], Option("NAME=NAME: marginals that are the same; repeatable.")
-    ] = (),
-    rewards: Annotated[str | None, part_option("--rewards", "Rewards")] = None,
+    rewards: Annotated[
+        str, Option(f"Rewards: {', '.join(REWARDS)}; learned ones lie in the range.")
+    ] = "known",
     length: Annotated[
         int | None,
         Option("Steps of a trajectory; default: of the domain, or 100.", section="Samples"),
@@ -121,13 +110,10 @@ def learn(
     seeds: Annotated[int, Option("Number of seeds.")] = 1,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
-    per_decade: Annotated[
-        int, Option("Evaluations per decade of trajectories.", section="Output")
-    ] = 8,
     as_json: Annotated[
-        bool, Option("Print one JSON object per seed, a line each.", "--json")
+        bool,
+        Option("Print one JSON object per seed, a line each.", "--json", section="Output"),
     ] = False,
-    plot: Annotated[str | None, Option("File for the learning curve: .png, .pdf, .svg.")] = None,
     output: Annotated[
         str | None,
         Option("Run file, saved at every evaluation; several seeds: NAME-SEED.", "-o --output"),
@@ -149,37 +135,19 @@ def learn(
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
-    from rfmdp.cli import learn_words as words
-    from rfmdp.cli.answer_text import run_progress
     from rfmdp.cli.models import command_line, property_and_blueprint
     from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
-    from rfmdp.learning.schedule import LogSpaced
     from rfmdp.learning.seeds import learn_seeds, seed_file
-    from rfmdp.report.plots import FORMATS, figure_class, save_learning_curve
 
-    settings = {
-        "method": find_method(method),
-        "inner": None if inner is None else inner_method(inner),
-        "confidence": words.part("--confidence", confidence),
-        "exploration": words.part("--explore", explore),
-        "schedule": words.part("--schedule", schedule),
-        "granularity": words.part("--granularity", granularity),
-        "rewards": words.part("--rewards", rewards),
-        "ties": [words.tie(text) for text in tie],
-    }
+    chosen, paid = find_method(method), _rewards(rewards)
     check_positive(
         trajectories=trajectories, length=length, timeout=timeout, seeds=seeds, jobs=jobs,
-        per_decade=per_decade, beta=beta, gap=gap,
+        beta=beta, gap=gap,
     )  # fmt: skip
     _check_numbers(beta, p_min, target)
     _check_together(data, env, seeds > 1 or scheduler is not None, resume, output)
-    check_writable(output, plot)
-    if plot is not None and Path(plot).suffix not in FORMATS:
-        raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
-    if plot is not None:
-        figure_class()  # before the work
-
+    check_writable(output)
     given = constants(const)
     request, blueprint = property_and_blueprint(model, props, prop, given)
     setup = find(blueprint.name).learning if blueprint.is_domain else None
@@ -190,7 +158,7 @@ def learn(
         hidden = hidden.with_provenance(command=command_line())
     source: FactoredMDP | Source = hidden
     if data:
-        source = words.read_data(hidden, data, manifest, selection, column)
+        source = read_data(hidden, data, manifest, selection, column)
     elif env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
@@ -204,14 +172,18 @@ def learn(
             scheduler=scheduler,
             patience=math.inf if timeout is None else timeout,
             file=output,
-            progress=run_progress(getattr(source, "trajectories", trajectories), seeds > 1),
+            progress=partial(
+                _print_progress,
+                ProgressLines(PATIENCE, every=seeds == 1),
+                getattr(source, "trajectories", trajectories),
+            ),
             done=partial(_print_result, seeds > 1, source if data else None, as_json),
-            **settings,
+            method=chosen,
+            rewards=paid,
             beta=beta,
             stop=rfmdp.StopWhen(
                 trajectories, guarantee=target, gap=gap, seconds=max(seconds, LEAST)
             ),
-            points=LogSpaced(per_decade),
             length=length or (LENGTH if setup is None else setup.length),
             local={} if setup is None else setup.local_states,
             p_min=p_min,
@@ -226,12 +198,57 @@ def learn(
             )
         raise
     runs = [result.value for result in results if result.error is None]
-    if plot is not None and runs:
-        save_learning_curve({method: runs}, plot)
     errors = [result.error for result in results if result.error is not None]
     if not all(isinstance(error, AssumptionAlarm) for error in errors):
         return USER_ERROR
     return NOT_CERTIFIED if errors or any(run.alarms for run in runs) else CERTIFIED
+
+
+def _rewards(text: str) -> Any:
+    """Return how rewards are learned, None if they are known."""
+    from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+
+    word, *numbers = text.split(":")
+    kinds = {"known": None, "fixed": DeterministicReward, "random": MixtureReward}
+    ends = [end for end in map(finite_number, numbers) if end is not None]
+    if word not in kinds or not len(ends) == len(numbers) == (0 if word == "known" else 2):
+        raise ModelError(f"--rewards must be one of {', '.join(REWARDS)}; got '{text}'.")
+    kind = kinds[word]
+    try:
+        return None if kind is None else kind(RewardRange(*ends))
+    except ModelError as error:
+        raise ModelError(f"--rewards {text}: {error}") from None
+
+
+def read_data(
+    model: FactoredMDP,
+    files: Sequence[str],
+    manifest: str | None,
+    selection: str | None,
+    columns: Sequence[str],
+) -> Log:
+    """Return recorded data, read and checked."""
+    from rfmdp.sources.log.manifest import Manifest
+    from rfmdp.sources.log.source import read_log
+
+    said = Manifest() if manifest is None else Manifest.read(manifest)
+    if selection is not None:
+        said = replace(said, selection=selection)  # type: ignore[arg-type]
+    said = replace(said, columns={**said.columns, **dict(map(_column, columns))})
+    lines = ProgressLines()
+
+    def show(rows: int, seconds: float) -> None:
+        text = f"reading data: {rows} rows, {rows / max(seconds, 1e-9):.3g} rows/s"
+        lines.show(text, seconds, passing=True)
+
+    return read_log(model, *files, manifest=said, progress=show)
+
+
+def _column(text: str) -> tuple[str, str | None]:
+    name, equals, column = text.partition("=")
+    if not equals or not name:
+        raise ModelError(f"--column must be NAME=COLUMN, got '{text}'.")
+    return name, column or None
 
 
 def _check_numbers(beta: float, p_min: float | None, target: float | None) -> None:
@@ -255,16 +272,22 @@ def _check_together(
         raise ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
 
 
-def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:
+def _print_run(run: Run, seed: int, data: Log | None, as_json: bool) -> None:
     """Print a run, and what is to be said about recorded data, if it was learned from any."""
-    from rfmdp.cli.answer_text import data_lines, data_record, run_lines, run_record
+    from rfmdp.policies.explain import collect_next
 
-    if as_json:
-        extra = {} if data is None else {"data": data_record(data, run)}
-        print(json.dumps(run_record(run, seed) | extra), flush=True)
+    gains = [] if data is None or run.alarms else collect_next(run)
+    if not as_json:
+        print("\n".join(_run_lines(run, seed)))
+        if data is not None:
+            print("\n".join(_data_lines(run, gains)))
     else:
-        about = () if data is None else data_lines(run)
-        print("\n".join([*run_lines(run, seed), *about]), flush=True)
+        record = _run_record(run, seed)
+        if data is not None:
+            listed = [asdict(one) for one in gains]
+            record["data"] = {"steps": data.steps, "collect_next": listed}
+        print(json.dumps(record))
+    sys.stdout.flush()
 
 
 def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> None:
@@ -291,3 +314,87 @@ def _method_lines() -> Iterator[str]:
         head, *rest = textwrap.wrap(method.about, 59)
         yield f"{name:<20} {head}"
         yield from (f"{'':<20} {line}" for line in rest)
+
+
+def _run_lines(run: Run, seed: int) -> Iterator[str]:
+    """Give the table of a run, its statement, and the line `Result: GUARANTEE`."""
+    yield f"seed {seed}: {run.stopped}"
+    yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
+    for p in run.history:
+        yield (
+            f"{p.trajectories:12d} {p.guarantee:11.6g} {_known(p.performance):>11} "
+            f"{p.optimistic:11.6g} {p.replans:7d}"
+        )
+    yield run.statement()
+    if not run.alarms:
+        yield f"Result: {run.guarantee}"
+
+
+def _run_record(run: Run, seed: int) -> dict[str, Any]:
+    """Return a run as one JSON object; nan is null, infinity the string "Infinity".
+
+    `guarantee` is that of the run: after an alarm it is infinite, and says nothing.
+    """
+    from rfmdp.cli.answers import as_json
+
+    mean = run.mean_guarantee  # over random starts
+    points = [asdict(point).items() for point in run.history]
+    history = [{k: None if math.isnan(v) else as_json(v) for k, v in point} for point in points]
+    return {
+        "seed": seed,
+        **history[-1],
+        "guarantee": as_json(run.guarantee),
+        "mean_guarantee": None if math.isnan(mean) else as_json(mean),
+        "alarms": list(run.alarms),
+        "checks": list(run.checks),
+        "beta": run.beta,
+        "ledger": {
+            "scheme": run.ledger.scheme,
+            **asdict(run.ledger.shares),
+            "spent_on_model": run.ledger.spent_on_model(),
+            "events": int(run.ledger.events.sum()),
+        },
+        "validity": run.validity,
+        "stopped": run.stopped,
+        "property": run.question,
+        "model": run.name,
+        "settings": run.settings,
+        "assumptions": list(run.assumptions),
+        "rollouts": [c.summary() for c in run.rollouts],
+        "history": history,
+    }
+
+
+def _known(performance: float) -> str:
+    return "unknown" if math.isnan(performance) else f"{performance:.6g}"
+
+
+def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Progress) -> None:
+    point = now.point
+    if point is None:
+        text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
+        lines.show(text, now.seconds, passing=True)
+        return
+    rate = point.steps / max(point.seconds, 1e-9)
+    left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
+    text = (
+        f"seed {seed}: {point.trajectories} trajectories, guarantee {point.guarantee:.5g}, true "
+        f"value {_known(point.performance)}, {rate:.3g} steps/s, at most {left:.0f} s left"
+    )
+    lines.show(text, now.seconds, passing=False)
+
+
+def _data_lines(run: Run, gains: Sequence[IdentifierGain]) -> Iterator[str]:
+    """Give what data cover, and what to collect next."""
+    import numpy as np
+
+    samples = np.add.reduceat(run.counts, run.model.marginals.outcome_ptr[:-1])
+    yield (
+        f"Coverage: {len(samples)} identifiers, {np.count_nonzero(samples == 0)} without samples, "
+        f"{samples.sum()} samples."
+    )
+    helpful = [one for one in gains if one.gain > 0.0]
+    if helpful:
+        yield "Collect these next: the guarantee would improve by so much if one were known."
+        yield f"{'gain':>10} {'samples':>10} {'width':>9}  identifier"
+        yield from map(str, helpful)

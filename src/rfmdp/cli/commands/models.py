@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rfmdp.cli.arguments import constants
-from rfmdp.cli.options import (
+from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
+from rfmdp.cli.signature import (
+    Argument,
     Const,
     DomainName,
     Floor,
@@ -21,9 +22,8 @@ from rfmdp.cli.options import (
     Prop,
     Props,
     Radius,
+    command,
 )
-from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
-from rfmdp.cli.signature import Argument, Option, command
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.writing import check_writable
 
@@ -93,42 +93,14 @@ def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:
 
 
 @command
-def domains(
-    name: DomainName = None,
-    text: Annotated[bool, Option("Print the PRISM text of NAME.")] = False,
-    as_json: Annotated[bool, Option("One object per version.", "--json")] = False,
-) -> None:
+def domains(name: DomainName = None) -> None:
     """List the domains that MODEL may name; describe one."""
     from rfmdp.domains.table import DOMAINS, find
 
-    chosen = list(DOMAINS.values()) if name is None else [find(name)]
-    if text:
-        if name is None:
-            raise ModelError("--text needs the name of a domain: rfmdp domains NAME --text.")
-        print(chosen[0].path.read_text(encoding="utf-8"), end="")
-    elif as_json:
-        print("\n".join(json.dumps(record) for record in _records(chosen)))
-    elif name is None:
-        print("\n".join(_listing(chosen)))
-    else:
-        print("\n".join([*_description(chosen[0]), "", f"file       {chosen[0].path}"]))
+    print("\n".join(_listing(DOMAINS.values()) if name is None else _description(find(name))))
 
 
-def _records(domains: list[Domain]) -> Iterator[dict[str, object]]:
-    for domain in domains:
-        for title, version in domain.versions.items():
-            yield {
-                "domain": domain.name,
-                "version": title,
-                "states": version.states,
-                "transitions": version.transitions,
-                "property": domain.prop,
-                "constants": version.constants,
-                "about": domain.about,
-            }
-
-
-def _listing(domains: list[Domain]) -> Iterator[str]:
+def _listing(domains: Iterable[Domain]) -> Iterator[str]:
     yield f"{'domain':<15}{'version':<11}{'states':>9}{'transitions':>13}  about"
     for domain in domains:
         sizes = [
@@ -155,6 +127,7 @@ def _description(domain: Domain) -> Iterator[str]:
         yield f"{'':<11}--const {values}"
     if domain.differences:
         yield from ("", *textwrap.wrap(f"As published: {domain.differences}", WIDTH))
+    yield from ("", f"file       {domain.path}")
 
 
 def _word(value: bool | int | float | str) -> str:

@@ -12,19 +12,21 @@ from typing import Annotated, Any
 
 from rfmdp.cli.arguments import constants, one_of, require_result, solution_in, state_number
 from rfmdp.cli.commands.models import ENDINGS as MODEL_FILES, write_model
-from rfmdp.cli.options import (
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress, spoken_warnings
+from rfmdp.cli.signature import (
+    Argument,
     Const,
     Floor,
     Json,
     Model,
+    Option,
     OtherSet,
     Prop,
     Props,
     Radius,
     Result,
+    command,
 )
-from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress, spoken_warnings
-from rfmdp.cli.signature import Argument, Option, command
 from rfmdp.errors import FileError
 from rfmdp.writing import check_writable
 
@@ -130,7 +132,7 @@ def evaluate(
     `solve`: Pmaxmin has the worst one, Pmax the best. Exit code 0: all certified, 2: not all.
     """
     import rfmdp
-    from rfmdp.cli.answer_text import as_json as plain, proven_side
+    from rfmdp.cli.answers import as_json as plain, proven_side
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.policies.files import open_policy
     from rfmdp.temporal.solve import on_product
@@ -172,10 +174,7 @@ def evaluate(
 def report(
     results: Annotated[
         tuple[str, ...],
-        Argument(
-            "Files that `rfmdp solve -o` or `rfmdp learn -o` wrote; of a .json of `solve` "
-            "with ranges (--radius 0.01:0.01:0.1) the values are drawn against the radius."
-        ),
+        Argument("Files that `rfmdp solve -o` or `rfmdp learn -o` wrote."),
     ],
     output: Annotated[str, Option("The page to write.", "-o --output")] = "report.html",
     title: Annotated[str, Option("Heading of the page.")] = "",
@@ -184,30 +183,20 @@ def report(
 
     It has bounds, tables and curves, and works without a network.
     """
+    from rfmdp.formats.files import load
+    from rfmdp.outer.solution import Solution
     from rfmdp.report.page import write_report
 
     if Path(output).suffix not in (".html", ".htm"):
         raise FileError(f"{output}: the page must be an .html file; a browser prints it as PDF.")
     check_writable(output)
-    words = shlex.join(["rfmdp", *sys.argv[1:]])
-    write_report([_read(result) for result in results], output, title=title, command=words)
-    print(f"wrote {output}; open it in a browser")
-
-
-def _read(path: str) -> object:
-    """Return a saved result, or the records of a `.json` file."""
-    from rfmdp.formats.files import load
-    from rfmdp.outer.solution import Solution
-
-    if not path.endswith(".json"):
+    loaded = []
+    for path in results:
         require_result(path)
         result = load(path)
-        return result.explicit() if isinstance(result, Solution) else result
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines if line.strip()]
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: must have one JSON record per line ({error}).") from error
+        loaded.append(result.explicit() if isinstance(result, Solution) else result)
+    write_report(loaded, output, title=title, command=shlex.join(["rfmdp", *sys.argv[1:]]))
+    print(f"wrote {output}; open it in a browser")
 
 
 @command

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rfmdp import __version__
 from rfmdp.cli.arguments import check_positive, one_of
-from rfmdp.cli.options import (
-    Const,
-    Floor,
-    Model,
-    OtherSet,
-    Prop,
-    Props,
-    Radius,
-)
 from rfmdp.cli.output import complain, showing_progress
-from rfmdp.cli.signature import Option, command
+from rfmdp.cli.signature import Const, Floor, Model, Option, OtherSet, Prop, Props, Radius, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 

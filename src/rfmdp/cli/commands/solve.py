@@ -9,19 +9,20 @@ from functools import partial
 from typing import Annotated
 
 from rfmdp.cli.arguments import check_positive, experiments, inner_method
-from rfmdp.cli.options import (
+from rfmdp.cli.signature import (
     INNER,
     SETS,
     Floor,
     Jobs,
     Model,
     Nominal,
+    Option,
     OtherSet,
     Prop,
     Props,
     Scheduler,
+    command,
 )
-from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -76,10 +77,7 @@ def solve(
     export_policy: Annotated[str | None, Option("CSV file to write the policy to.")] = None,
     output: Annotated[
         str | None,
-        Option(
-            "File to write: .json has the records, any other the solution for `verify`.",
-            "-o --output",
-        ),
+        Option("File to write the solution to, for `verify` and other commands.", "-o --output"),
     ] = None,
     verbose: Annotated[bool, Option("Print seconds by phase as well.", "-v --verbose")] = False,
     quiet: Annotated[bool, Option("Print results only, and no progress.", "-q --quiet")] = False,
@@ -91,9 +89,9 @@ def solve(
     """
     started = time.monotonic()
     from rfmdp.answers.batch import in_blocks
-    from rfmdp.cli.answers import Printer, Request, Style, replies, replies_of_run, write_files
-    from rfmdp.cli.compile_ahead import compiling_ahead
+    from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
     from rfmdp.cli.models import Uncertainty, properties_about, read_blueprint
+    from rfmdp.kernels.decorator import interpreting
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
     from rfmdp.running import run_many
@@ -110,8 +108,7 @@ def solve(
     )
     check_writable(export_policy, output)
     requests = properties_about(model, props, prop)
-    records = output is not None and output.endswith(".json")
-    solution = export_policy or (output and not records)
+    solution = export_policy or output
     if len(requests) > 1 and solution:
         raise ModelError(
             f"A policy or solution file holds one property, found {len(requests)}; "
@@ -120,7 +117,7 @@ def solve(
     if len(runs) > 1 and solution:
         raise ModelError(
             f"A policy or solution file holds one run, found {len(runs)}; give one value "
-            "in place of each range, or -o FILE.json for the values of all."
+            "in place of each range, or --csv for the values of all."
         )
     blueprint = read_blueprint(model)
     if len(runs) == 1:  # reading counts as well
@@ -146,9 +143,8 @@ def solve(
         automaton,
         scheduler if together else None,
     )
-    file = output if records else None
-    style = Style.JSON if as_json else Style.CSV if as_csv else Style.TEXT
-    with compiling_ahead(), Printer(file, style, quiet=quiet, run=runs[0]) as printer:
+    printer = Printer(runs[0], as_json=as_json, as_csv=as_csv, quiet=quiet)
+    with interpreting():
         if len(runs) > 1 or (scheduler is not None and not together):
             run_many(
                 partial(replies_of_run, request),
@@ -160,5 +156,5 @@ def solve(
             )
         else:
             for reply in replies(request, runs[0], quiet=quiet):
-                printer.show(write_files(reply, export_policy, None if records else output))
+                printer.show(write_files(reply, export_policy, output))
     return printer.code
