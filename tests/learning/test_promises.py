@@ -21,26 +21,23 @@ from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissma
 from rfmdp.learning.explore import UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.learning.simulation import simulate
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
 from rfmdp.policies.explain import explain
-from rfmdp.policies.files import open_policy
 from rfmdp.sets.families import Singleton
-from rfmdp.solving import evaluate, solve
+from rfmdp.solving import solve
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record
 from rfmdp.sources.structure import Structure
 
-from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
 
 TWINS = """mdp
 module m1
@@ -225,23 +222,6 @@ def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm():
     assert "With probability" not in text
 
 
-def test_the_rollout_policy_is_saved_and_named(tmp_path):
-    """The certificate is about a policy of its own, which can be run and evaluated."""
-    model, file = two_arms(0.3, 0.8), tmp_path / "run.rfmdp"
-    run = learn(model, REACH, ROLLOUT, length=1, stop=StopWhen(3200), output=file)
-    assert "not for the one above" in run.statement()
-    policy = open_policy(f"{file}:rollout", model)
-    assert np.array_equal(policy.rows, run.rollout_policy.rows)
-    assert np.array_equal(open_policy(file, model).rows, run.policy.rows)
-    best = max(certificate.bound for certificate in run.rollouts)
-    assert best <= evaluate(model, policy, REACH).at_initial().upper
-    assert best <= simulate(model, policy, REACH, length=1, confidence=0.9999).upper
-    plain = tmp_path / "plain.rfmdp"
-    learn(model, REACH, length=1, stop=StopWhen(100), output=plain)
-    with pytest.raises(FileError, match="rollout certificate"):
-        open_policy(f"{plain}:rollout", model)
-
-
 def test_integers_are_a_range_of_rewards():
     """`RewardRange(0, 1)` means what `RewardRange(0.0, 1.0)` does."""
     model = bernoulli(0.5)
@@ -304,8 +284,6 @@ def test_recorded_transitions_are_a_source():
     )  # fmt: skip
     assert np.array_equal(run.counts, drawn.counts)
     assert run.guarantee == drawn.guarantee
-    with pytest.raises(UnsupportedError, match="read once"):
-        learn(log, goal, ROLLOUT)
 
 
 def test_a_saved_run_names_its_property_and_system(tmp_path):

@@ -202,7 +202,6 @@ def run_record(run: Run, seed: int) -> dict[str, Any]:
         "model": run.name,
         "settings": run.settings,
         "assumptions": list(run.assumptions),
-        "rollouts": [c.summary() for c in run.rollouts],
         "history": history,
     }
 

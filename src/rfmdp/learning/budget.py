@@ -4,10 +4,10 @@ A guarantee with probability 1 - beta is a union bound over *events* such as "th
 its probability". The ledger lists the error probability of every event before any sample is seen.
 The confidence set says how many events an identifier has.
 
-beta is divided twice: `Setup.shares` divides it among model, rewards and rollouts; a `Budget`
-divides the share of the model among the events of all identifiers.
+beta is divided twice: `Setup.shares` divides it among model, rewards and starts; a `Budget` divides
+the share of the model among the events of all identifiers.
 
-    ledger = EqualEvents().ledger(Shares(model=0.5e-4, rollout=0.5e-4), Mixture(), ids)
+    ledger = EqualEvents().ledger(Shares(model=0.9e-4, start=0.1e-4), Mixture(), ids)
     ledger.delta                  # (M,) error probability of each event of identifier j
 
 All sums are rounded against us: a ledger whose events might cost more than their share is refused.
@@ -37,26 +37,24 @@ ASSUMPTION = Assumption("ledger")
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """beta = model + reward + rollout + start: one error probability per part of the guarantee."""
+    """beta = model + reward + start: one error probability per part of the guarantee."""
 
     model: float
     reward: float = 0.0
-    rollout: float = 0.0
     start: float = 0.0  # of the distribution of starts
 
     def __post_init__(self) -> None:
-        parts = (self.model, self.reward, self.rollout, self.start)
+        parts = (self.model, self.reward, self.start)
         if not all(0.0 <= part < 1.0 for part in parts) or not 0 < sum(map(Fraction, parts)) < 1:
             raise ModelError(
                 "Shares: every share must lie in [0, 1) and their sum in (0, 1), found "
-                f"model={self.model:g}, reward={self.reward:g}, rollout={self.rollout:g}, "
-                f"start={self.start:g}."
+                f"model={self.model:g}, reward={self.reward:g}, start={self.start:g}."
             )
 
     @property
     def beta(self) -> float:
         """The whole error probability, rounded upwards."""
-        total = sum(map(Fraction, (self.model, self.reward, self.rollout, self.start)))
+        total = sum(map(Fraction, (self.model, self.reward, self.start)))
         nearest = float(total)
         return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
 
@@ -110,7 +108,7 @@ class Ledger:
         shares = self.shares
         return {
             "scheme": np.array(self.scheme),
-            "shares": np.array([shares.model, shares.reward, shares.rollout, shares.start]),
+            "shares": np.array([shares.model, shares.reward, shares.start]),
             "events": self.events,
             "delta": self.delta,
         }
@@ -182,10 +180,3 @@ def _divided(
     """Return the ledger in which identifier j owns counted_j / total, shared by its events."""
     delta = shares.model * _SAFETY / total
     return Ledger(scheme, shares, events, delta * (counted / np.maximum(counted, events)))
-
-
-def epoch_delta(beta: float, epoch: int) -> float:
-    """Return beta / (i (i+1)) for the i-th epoch, i >= 1; all epochs together cost beta."""
-    if epoch < 1:
-        raise ModelError(f"Epoch: must be at least 1, found {epoch}.")
-    return beta * _SAFETY / (epoch * (epoch + 1))

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.combined import Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
@@ -36,7 +34,6 @@ class Method:
     schedule: Schedule = field(default_factory=Doubling)
     granularity: Granularity = Granularity.EFFECT
     inner: Inner = field(default_factory=Exact)
-    rollout: float = 0.0  # share of beta for rollout certificates
 
 
 PAPER_MCCORMICK = Method(
@@ -45,12 +42,6 @@ PAPER_MCCORMICK = Method(
     confidence=ClopperPearson(),
     budget=PerProbability(),
     granularity=Granularity.LOCAL,
-)
-PAPER_MCCORMICK_LP = replace(
-    PAPER_MCCORMICK,
-    name="paper-mccormick-lp",
-    about="The paper's boxes, composed by the McCormick programme where cheap bounds leave a gap.",
-    inner=Screened(McCormick()),
 )
 PAPER_INTERVAL = replace(
     PAPER_MCCORMICK,
@@ -76,12 +67,6 @@ ANYTIME = Method(
     "anytime",
     "Mixture sequences, valid at any time, optimistic exploration, exact composition.",
 )
-ANYTIME_LOCAL = replace(
-    ANYTIME,
-    name="anytime-local",
-    about="As `anytime`, with the identifiers of the published experiments.",
-    granularity=Granularity.LOCAL,
-)
 GAP_DIRECTED = Method(
     "gap-directed",
     "As `anytime`, sampling where ignorance costs the guarantee most.",
@@ -94,18 +79,11 @@ TIED = replace(
     about="As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
     granularity=Granularity.TIED,
 )
-ROLLOUT = replace(
-    GAP_DIRECTED,
-    name="rollout",
-    about="As `gap-directed`, and half of beta for rollout certificates of the initial state.",
-    rollout=0.5,
-)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, PAPER_MCCORMICK_LP,
-        ANYTIME, ANYTIME_LOCAL, GAP_DIRECTED, TIED, ROLLOUT,
+        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, GAP_DIRECTED, TIED,
     )
 }  # fmt: skip
 

@@ -27,7 +27,6 @@ FORMATS = (".png", ".pdf", ".svg")
 LINES = {
     "guarantee": ("guarantee", "--"),
     "performance": ("true value", "-"),
-    "rollout": ("rollout certificate", ":"),
 }
 RESULTS = {
     *("value", "lower", "upper", "gap_percent", "seconds", "status", "precision", "version"),
@@ -43,7 +42,7 @@ def learning_curve(
     """Draw mean curves of several methods; returns the axes.
 
     Dashed: guarantees; solid: performance on the truth; bands: one standard deviation over the
-    seeds; dotted: best rollout certificates. Infinite values are left out.
+    seeds. Infinite values are left out.
 
     Parameters
     ----------
