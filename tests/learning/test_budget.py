@@ -9,10 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rfmdp.errors import ModelError
 from rfmdp.learning.budget import (
-    EqualEvents,
+    Budget,
     Ledger,
-    PerComponent,
-    PerProbability,
     Shares,
 )
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
@@ -55,7 +53,7 @@ def test_ledger_adds_up(sizes, split, beta):
     parts = np.maximum(split, [1e-3, 0, 0])
     shares = Shares(*(float(part) for part in parts / parts.sum() * beta))
     ids = identifiers(sizes)
-    for rule in (EqualEvents(), PerProbability(), PerComponent()):
+    for rule in (Budget.EVENTS, Budget.PROBABILITIES, Budget.COMPONENTS):
         for confidence in (Mixture(), Weissman()):
             ledger = rule.ledger(shares, confidence, ids)
             assert exact_cost(ledger) <= Fraction(shares.model)
@@ -66,8 +64,8 @@ def test_ledger_adds_up(sizes, split, beta):
 def test_paper_divides_by_all_probabilities():
     """beta/U with U the sum of the support sizes, and beta/|Q|."""
     ids, shares = identifiers(SIZES), Shares(model=1e-4)
-    box = PerProbability().ledger(shares, ClopperPearson(), ids)
-    ball = PerComponent().ledger(shares, Weissman(), ids)
+    box = Budget.PROBABILITIES.ledger(shares, ClopperPearson(), ids)
+    ball = Budget.COMPONENTS.ledger(shares, Weissman(), ids)
     assert_allclose(box.delta, 1e-4 / 13, rtol=1e-11)
     assert_allclose(ball.delta, 1e-4 / 4, rtol=1e-11)
     for ledger in (box, ball):
@@ -77,7 +75,7 @@ def test_paper_divides_by_all_probabilities():
 
 def test_ours_counts_fewer_events():
     """One event for two outcomes: every event gets more than beta/U."""
-    ledger = EqualEvents().ledger(Shares(model=1e-4), Mixture(), identifiers(SIZES))
+    ledger = Budget.EVENTS.ledger(Shares(model=1e-4), Mixture(), identifiers(SIZES))
     assert_array_equal(ledger.events, [1, 3, 3, 5])
     assert_allclose(ledger.delta, 1e-4 / 12, rtol=1e-11)
 
@@ -93,7 +91,7 @@ def test_ledger_refuses_to_overspend():
 def test_ledger_survives_arrays():
     """Saving and loading plain arrays changes nothing."""
     shares = Shares(1e-4, 1e-5, 3e-6)
-    ledger = EqualEvents().ledger(shares, Mixture(), identifiers(SIZES))
+    ledger = Budget.EVENTS.ledger(shares, Mixture(), identifiers(SIZES))
     copy = Ledger.from_arrays(ledger.to_arrays())
     assert copy.scheme == ledger.scheme
     assert copy.shares == ledger.shares

@@ -16,7 +16,7 @@ from rfmdp import parse_prism, parse_property
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
-from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Shares
+from rfmdp.learning.budget import Budget, Shares
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissman
 from rfmdp.learning.explore import UniformRandom
 from rfmdp.learning.identifiers import Granularity
@@ -78,7 +78,9 @@ def test_declared_ties_are_listed_by_name():
                  ties=[("m1", "m2")])  # fmt: skip
 
 
-@pytest.mark.parametrize("budget", [EqualEvents(), PerProbability(), PerComponent()], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [Budget.EVENTS, Budget.PROBABILITIES, Budget.COMPONENTS], ids=repr
+)
 @pytest.mark.parametrize("confidence", [Mixture(), Weissman(), ClopperPearson()], ids=repr)
 def test_every_ledger_asks_the_set(budget, confidence):
     """Whatever set replaces a method's, all of its events are paid for, within beta."""
@@ -140,7 +142,7 @@ def saved(tmp_path_factory):
         ("seed", {"seed": 3}),
         ("beta", {"beta": 0.01}),
         ("confidence", {"confidence": Weissman()}),
-        ("budget", {"budget": PerComponent()}),
+        ("budget", {"budget": Budget.COMPONENTS}),
         ("p_min", {"p_min": 0.01}),
         ("granularity", {"granularity": Granularity.FLAT}),
         ("length", {"length": 2}),
@@ -190,7 +192,7 @@ class Drifting:
     observed = False
     words: ClassVar[dict[str, str]] = {"source": "drifting"}
 
-    def sampler(self, counted, stop=None, evidence=None):
+    def sampler(self, counted, evidence=None):
         return self
 
     def truth(self, counted):
@@ -207,7 +209,7 @@ class LastingBalls:
     """L1 balls of somebody else, who says that they hold at any time; they are not intersected."""
 
     label, validity, assumptions = "balls", Validity.ANYTIME, ()
-    events, sets = staticmethod(Weissman.events), Weissman().sets
+    events, sets = Weissman().events, Weissman().sets
 
 
 def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm():

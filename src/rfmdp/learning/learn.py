@@ -314,7 +314,7 @@ def _shown(value: Any) -> str:
 
 COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, and examples
     "confidence": ("validity", "Mixture(), ClopperPearson(), Weissman()"),
-    "budget": ("ledger", "EqualEvents(), PerProbability()"),
+    "budget": (Budget, "Budget.EVENTS, Budget.PROBABILITIES"),
     "exploration": ("plan", "Optimistic(), GapDirected()"),
     "schedule": ("limits", "Doubling(), Geometric()"),
     "granularity": (Granularity, "Granularity.EFFECT, Granularity.LOCAL"),

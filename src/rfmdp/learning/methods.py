@@ -15,7 +15,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
+from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learning.identifiers import Granularity
@@ -29,7 +29,7 @@ class Method:
     name: str
     about: str
     confidence: ConfidenceSet = field(default_factory=Mixture)
-    budget: Budget = field(default_factory=EqualEvents)
+    budget: Budget = Budget.EVENTS
     exploration: Exploration = field(default_factory=Optimistic)
     schedule: Schedule = field(default_factory=Doubling)
     granularity: Granularity = Granularity.EFFECT
@@ -40,7 +40,7 @@ PAPER_MCCORMICK = Method(
     "paper-mccormick",
     "The paper's boxes, composed exactly, as the published hybrid practically was.",
     confidence=ClopperPearson(),
-    budget=PerProbability(),
+    budget=Budget.PROBABILITIES,
     granularity=Granularity.LOCAL,
 )
 PAPER_INTERVAL = replace(
@@ -59,7 +59,7 @@ PAPER_L1 = Method(
     "paper-l1",
     "The paper's L1 baseline: Weissman balls, radii added up.",
     confidence=Weissman(),
-    budget=PerComponent(),
+    budget=Budget.COMPONENTS,
     granularity=Granularity.LOCAL,
     inner=RadiusSum(Composition.SUM),
 )
