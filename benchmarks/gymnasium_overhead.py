@@ -47,9 +47,9 @@ class Timed(rf.GymSource):
 
     seconds = 0.0
 
-    def sampler(self, counted, stop=None):
+    def sampler(self, counted, evidence=None):
         """Return a sampler whose time is added up."""
-        walker = super().sampler(counted, stop)
+        walker = super().sampler(counted, evidence)
         plain = walker.run_until
 
         def run_until(*words):

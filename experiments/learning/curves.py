@@ -16,7 +16,7 @@ from rfmdp.learning import methods
 from rfmdp.objective import MAX
 from rfmdp.types import FloatArray
 
-GUARANTEE, ROLLOUT = "guarantee", "rollout"
+GUARANTEE = "guarantee"
 METHODS = {
     method.word: method
     for method in (
@@ -25,7 +25,6 @@ METHODS = {
         Method("anytime", "ours: anytime sets, shared effects"),
         Method("gap-directed", "ours: anytime, sampling where it helps most"),
         Method("tied", "ours: equal probabilities tied"),
-        Method("rollout", "ours: half of beta for rollouts"),
         Method("paper-l1", "L1, radii added up", "l1"),
         Method("paper-flat", "flat", "flat"),
     )
@@ -34,8 +33,8 @@ FLAT, EXACT = "paper-flat", "paper-mccormick"
 
 
 def find_method(word: str) -> Method:
-    """Return a method by its word; any of `rfmdp learn --method list` can be run."""
-    return METHODS.get(word) or Method(methods.find_method(word).name, word)
+    """Return a method by its word: those of `rfmdp learn --method list`."""
+    return METHODS[methods.find_method(word).name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +60,6 @@ class Curve:
     def done(self) -> int:
         """Trajectories of the longest run."""
         return max(record.done for record in self.records)
-
-    @property
-    def has_rollouts(self) -> bool:
-        """Whether rollouts certify a guarantee of their own."""
-        points = (point for record in self.records for point in record.history)
-        return any(point[ROLLOUT] is not None for point in points)
 
     @property
     def target(self) -> float:
@@ -103,18 +96,18 @@ class Curve:
         mean, spread = (np.array([f(values[x]) for x in where]) for f in (np.mean, np.std))
         return np.array(where, dtype=np.float64), mean, spread
 
-    def last(self, column: str = GUARANTEE) -> float | None:
+    def last(self) -> float | None:
         """Return the mean at the last evaluation of the longest run; None if nothing is proven."""
-        _, mean, _ = self.points(column)
+        _, mean, _ = self.points(GUARANTEE)
         return float(mean[-1]) if len(mean) and np.isfinite(mean[-1]) else None
 
-    def reached(self, target: float, column: str = GUARANTEE) -> LearningCost | None:
+    def reached(self, target: float) -> LearningCost | None:
         """Return what it cost until the mean guarantee was at least (costs: at most) a target.
 
         Trajectories are those of the first such evaluation; seconds are those of one core, the
         mean over seeds.
         """
-        where, mean, _ = self.points(column)
+        where, mean, _ = self.points(GUARANTEE)
         with np.errstate(invalid="ignore"):
             good = mean >= target if self.maximises else mean <= target
         if not good.any():
@@ -145,10 +138,9 @@ class LearningTable:
 
     @property
     def methods(self) -> list[Method]:
-        """The methods that have curves: first those of the paper and ours."""
+        """The methods that have curves, in order."""
         have = {curve.method.word for curve in self.curves}
-        order = dict.fromkeys([*METHODS, *methods.METHODS])
-        return [find_method(word) for word in order if word in have]
+        return [method for word, method in METHODS.items() if word in have]
 
     # of a table of one setting:
 

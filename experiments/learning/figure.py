@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments.drawing import legend, new_figure, plain_panel, svg_and_png
-from experiments.learning.curves import GUARANTEE, ROLLOUT, LearningTable
+from experiments.learning.curves import GUARANTEE, LearningTable
 from experiments.published import published_learning
 from rfmdp.domains.table import DOMAINS
 
@@ -18,7 +18,6 @@ COLOURS = {
     "paper-mccormick": "#1b4f9c",
     "anytime": "#2b8a3e",
     "tied": "#8a4fbf",
-    "rollout": "#0f8b8d",
 }
 OTHER = "#b0578d"
 PRINTED = {"color": "#d11a2a", "linewidth": 0.9}
@@ -30,8 +29,8 @@ ROOM = 2.5  # costs above this many times the printed guarantee are not shown
 def figure(table: LearningTable) -> tuple[bytes, bytes]:
     """Return the figure of a setting as SVG and as PNG.
 
-    Above: guarantees dashed, performance on the truth solid, rollout certificates dotted, bands of
-    one standard deviation over seeds; red: the printed guarantee. Below: processor seconds.
+    Above: guarantees dashed, performance on the truth solid, bands of one standard deviation
+    over seeds; red: the printed guarantee. Below: processor seconds.
     """
     count = len(table.domains) + 1  # the last one is the legend
     columns = 2 if count == 4 else min(COLUMNS, count)
@@ -40,7 +39,7 @@ def figure(table: LearningTable) -> tuple[bytes, bytes]:
     for (values, runtimes), name in zip(panels, table.domains, strict=False):
         _draw_values(values, table, name, handles)
         _draw_runtimes(runtimes, table, name)
-    lines = ["guarantee", "true performance", "rollout certificate", "printed guarantee", "optimum"]
+    lines = ["guarantee", "true performance", "printed guarantee", "optimum"]
     legend(panels[-1], handles, [*(method.title for method in table.methods), *lines])
     return svg_and_png(drawn)
 
@@ -50,7 +49,6 @@ def _draw_values(axis: Any, table: LearningTable, name: str, handles: dict[str, 
     from matplotlib.lines import Line2D
 
     styles = {GUARANTEE: ("guarantee", "--"), "performance": ("true performance", "-")}
-    styles[ROLLOUT] = ("rollout certificate", ":")
     for curve in table.in_domain(name):
         colour = COLOURS.get(curve.method.word, OTHER)
         handles.setdefault(curve.method.title, Line2D([], [], color=colour, linewidth=3.0))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from experiments.document import Document, seconds, shown, write_files
-from experiments.learning.curves import EXACT, GUARANTEE, ROLLOUT, Curve, LearningTable
+from experiments.learning.curves import EXACT, Curve, LearningTable
 from experiments.learning.figure import figure
 from experiments.learning.runs import POINT
 from experiments.learning.settings import SEEDS, SETTINGS, TRAJECTORIES
@@ -61,12 +61,11 @@ def document(table: LearningTable) -> Document:
 def _add_tables(page: Document, table: LearningTable) -> None:
     """Add all tables of a setting."""
     page.paragraph(
-        "Dashed: guarantees; solid: the policy on the hidden truth; dotted: rollout certificates, "
-        "which are separate guarantees; bands: one standard deviation over seeds; red: the "
-        "guarantee that was printed for flat learning. Trajectories are those of the first "
-        "evaluation (sixteen per decade) at which the mean over seeds reaches the target; all "
-        "trajectories count, those of rollouts too. Seconds: of one core, in the paper on 40 "
-        "cores. Ratio: to the printed trajectories of the same method, ours to those of McCormick."
+        "Dashed: guarantees; solid: the policy on the hidden truth; bands: one standard deviation "
+        "over seeds; red: the guarantee that was printed for flat learning. Trajectories are those "
+        "of the first evaluation (sixteen per decade) at which the mean over seeds reaches the "
+        "target. Seconds: of one core, in the paper on 40 cores. Ratio: to the printed "
+        "trajectories of the same method, ours to those of McCormick."
     )
     page.paragraph(
         "Trajectories and seconds to the printed guarantee; in brackets the printed ones."
@@ -94,7 +93,7 @@ def _add_domain(page: Document, table: LearningTable, name: str) -> None:
     if flat is not None:
         end = f"{flat:.4g}, where our flat learning ends"
     page.paragraph(f"A: to the printed guarantee {curves[0].target:g}. B: to {end}.")
-    rows = [line for curve in curves for line in lines(curve, flat)]
+    rows = [line(curve, flat) for curve in curves]
     page.table(
         (
             *("method", "seeds", "trajectories", "guarantee"),
@@ -114,14 +113,6 @@ def count(trajectories: int) -> str:
     return f"{trajectories:,}"
 
 
-def certificates(curve: Curve) -> list[tuple[str, str]]:
-    """Return the guarantees of a method: column and name. Rollouts certify on their own."""
-    pairs = [(GUARANTEE, curve.method.title)]
-    if curve.has_rollouts:
-        pairs.append((ROLLOUT, f"{curve.method.title}: rollout certificate"))
-    return pairs
-
-
 def overview(table: LearningTable) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return heads and lines of the published table of a setting: what printed guarantees cost.
 
@@ -130,16 +121,14 @@ def overview(table: LearningTable) -> tuple[tuple[str, ...], list[list[str]]]:
     rows = []
     for method in table.methods:
         curves = [table.of(name, method.word) for name in table.domains]
-        names = [certificates(curve) for curve in curves if curve is not None]
-        for column, title in max(names, key=len):
-            rows.append([title, *("" if c is None else _overview_cell(c, column) for c in curves)])
+        rows.append([method.title, *("" if c is None else _overview_cell(c) for c in curves)])
     printed = published_learning()
     heads = (f"{DOMAINS[name].title}, {printed[name].guarantee}" for name in table.domains)
     return ("method", *heads), rows
 
 
-def _overview_cell(curve: Curve, column: str) -> str:
-    reached = curve.reached(curve.target, column)
+def _overview_cell(curve: Curve) -> str:
+    reached = curve.reached(curve.target)
     ours = f"not after {count(curve.done)}" if reached is None else _cost(reached)
     return ours if curve.printed is None else f"{ours} ({_cost(curve.printed)})"
 
@@ -158,31 +147,30 @@ def runtimes(table: LearningTable) -> tuple[tuple[str, ...], list[list[str]]]:
     return ("method", *(DOMAINS[name].title for name in table.domains)), rows
 
 
-def lines(curve: Curve, flat: float | None) -> Iterator[list[str]]:
-    """Give the lines of a curve in the table of its domain: one per guarantee.
+def line(curve: Curve, flat: float | None) -> list[str]:
+    """Return the line of a curve in the table of its domain.
 
     Parameters
     ----------
     flat
         The guarantee with which our own flat learning ends.
     """
-    for column, title in certificates(curve):
-        printed = curve.printed if column == GUARANTEE else None
-        trajectories, ratio, spent = _cost_cells(curve, curve.target, column)
-        yield [
-            *(title, str(curve.seeds), count(curve.done), shown(curve.last(column), 4)),
-            *(count(printed.trajectories) if printed else "", trajectories, ratio),
-            *(seconds(printed.seconds) if printed else "", spent),
-            *_cost_cells(curve, flat, column),
-        ]
+    printed = curve.printed
+    trajectories, ratio, spent = _cost_cells(curve, curve.target)
+    return [
+        *(curve.method.title, str(curve.seeds), count(curve.done), shown(curve.last(), 4)),
+        *(count(printed.trajectories) if printed else "", trajectories, ratio),
+        *(seconds(printed.seconds) if printed else "", spent),
+        *_cost_cells(curve, flat),
+    ]
 
 
-def _cost_cells(curve: Curve, target: float | None, column: str) -> tuple[str, str, str]:
+def _cost_cells(curve: Curve, target: float | None) -> tuple[str, str, str]:
     """Return trajectories to a guarantee, their ratio to the printed ones, and seconds.
 
     Ours, which were not printed, are compared with the paper's best column.
     """
-    reached = None if target is None else curve.reached(target, column)
+    reached = None if target is None else curve.reached(target)
     if reached is None:
         return "–", "–", "–"
     printed = curve.printed.trajectories if curve.printed else curve.printed_best

@@ -26,8 +26,8 @@ from rfmdp.sources.source import Source
 PAUSE = 20.0  # seconds between two lines about a run
 GRID = LogSpaced(per_decade=16)  # trajectories after which all runs are evaluated
 POINT = (
-    "trajectories", "steps", "guarantee", "performance", "optimistic", "rollout", "replans",
-    "visited", "seconds", "processor",
+    "trajectories", "steps", "guarantee", "performance", "optimistic", "replans", "visited",
+    "seconds", "processor",
 )  # fmt: skip
 REFUSED, TIME_IS_UP, ALARM = "refused", "time is up", "alarm"  # why a run stopped
 
@@ -182,13 +182,12 @@ def _point(point: Point) -> dict[str, Any]:
 
 
 def is_due(trajectories: int) -> bool:
-    """Return whether runs are evaluated after so many trajectories: certificates double them.
+    """Return whether runs are evaluated after so many trajectories.
 
-    >>> is_due(1000), is_due(1001), is_due(2000)
-    (True, False, True)
+    >>> is_due(1000), is_due(1001)
+    (True, False)
     """
-    numbers = (trajectories, trajectories // 2 if trajectories % 2 == 0 else trajectories)
-    return any(GRID.next(number - 1) == number for number in numbers)
+    return GRID.next(trajectories - 1) == trajectories
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ import numpy as np
 
 from rfmdp.domains.table import LearningVersion, find
 from rfmdp.errors import ModelError
-from rfmdp.learning.budget import PerProbability
+from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, Validity
 from rfmdp.learning.explore import Optimistic
 from rfmdp.learning.identifiers import Granularity
@@ -103,7 +103,7 @@ class PaperReading:
         if self is CODE and method.confidence.validity is Validity.SINGLE_LOOK:
             changed: dict[str, Any] = {"exploration": Optimistic(other=0.1), "schedule": Sixfold()}
             changed |= {"confidence": PseudoCounts()} if flat else {}
-            changed |= {"budget": PerProbability()}
+            changed |= {"budget": Budget.PROBABILITIES}
             method = replace(method, **changed)
         # nearly every trajectory would double some count of 95 thousand identifiers
         crowded = flat and domain == "sysadmin"

@@ -63,9 +63,7 @@ from .language.load import (
     parse_prism as parse_prism,
 )
 from .learning.budget import (
-    EqualEvents as EqualEvents,
-    PerComponent as PerComponent,
-    PerProbability as PerProbability,
+    Budget as Budget,
 )
 from .learning.confidence import (
     ClopperPearson as ClopperPearson,

@@ -45,10 +45,6 @@ SENTENCES: dict[str, str] = {  # word of an assumption -> what is assumed
     "resets": "resets of the environment are independent of what happened before",
     "markov":
         "the observation of the environment is its state: what follows depends on nothing else",
-    "frozen":
-        "the policy and the number of trajectories were fixed before the trajectories were run",
-    "restart": "trajectories are independent and start in the initial state",
-    "return-range": "every return lies in [{low}, {high}]",
 }  # fmt: skip
 
 Record: TypeAlias = tuple[str, dict[str, Any], dict[str, AnyArray]]  # kind, header, arrays

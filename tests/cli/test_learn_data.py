@@ -89,7 +89,6 @@ def test_an_alarm_ends_with_code_2(folder, capsys):
         (["--manifest", "none.json"], "must be a manifest in JSON"),
         (["--selection", "none", "--seeds", "2"], "leave out --seeds"),
         (["--data", "d.rfmdp"], "d.rfmdp: cannot be read"),
-        (["--selection", "none", "--method", "rollout"], "recorded transitions are read once"),
     ],
 )
 def test_wrong_words_are_one_line(log, capsys, words, complaint):

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.command import ending
 from experiments.learning.__main__ import learning_plan, main, report_learning, run_learning
-from experiments.learning.curves import METHODS, Curve, LearningTable, curves_of, find_method
+from experiments.learning.curves import METHODS, LearningTable, curves_of
 from experiments.learning.report import count, flat_ends, method_order, overview, runtimes, summary
 from experiments.learning.runs import (
     LearningRecord,
@@ -42,10 +42,9 @@ def small(**other):
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """Return a folder with Stock Trading learned by four methods, the plan and the table."""
+    """Return a folder with Stock Trading learned by three methods, the plan and the table."""
     twice = small(methods=["tied"], seeds=[1])
-    longer = small(methods=["rollout"], trajectories=500)  # up to its first certificate
-    plan = Plan((*small().tasks, *twice.tasks, *longer.tasks), ())
+    plan = Plan((*small().tasks, *twice.tasks), ())
     folder = tmp_path_factory.mktemp("learning")
     file = folder / "learning.parquet"
     assert run_learning(plan, file, folder, jobs=1) == []
@@ -76,10 +75,10 @@ def test_published_table_is_complete():
 
 
 def test_the_plan_has_all_cells_first_seeds_first():
-    """Five domains, the paper's four methods and ours; rollouts bound no costs."""
+    """Five domains, the paper's four methods and ours."""
     plan = learning_plan(seeds=[0, 1])
-    assert [(x.domain, x.method) for x in plan.left_out] == [("frozen_lake", "rollout")]
-    assert len(plan.tasks) == 2 * (len(SETUPS) * len(METHODS) - 1)
+    assert not plan.left_out
+    assert len(plan.tasks) == 2 * len(SETUPS) * len(METHODS)
     assert [task.seed for task in plan.tasks] == sorted(task.seed for task in plan.tasks)
     columns = {method.column for method in METHODS.values()}
     assert columns == {"", "flat", "l1", "interval", "mccormick"}
@@ -241,7 +240,7 @@ def test_evaluations_of_a_time_out_are_not_shown(tmp_path):
 
 def made(values, seconds=1.0, method="paper-mccormick", name="stock_trading", seed=0):
     """Return a record with guarantees after 100, 200, ... trajectories."""
-    blank = dict.fromkeys(("performance", "rollout"))
+    blank = {"performance": None}
     history = [
         {**blank, "trajectories": 100 * (i + 1), "guarantee": value, "processor": seconds * i}
         for i, value in enumerate(values)
@@ -284,21 +283,6 @@ def test_the_order_of_methods_is_told_as_it_is():
     assert "L1, radii added up does not need more than interval arithmetic" in text
     assert "Exact over interval: 0.50 (printed 0.47)" in text
     assert any("in 1 of 1 domains" in text for text in summary(LearningTable(curves)))
-
-
-def test_both_certificates_are_shown_separately(learned):
-    """A method with rollouts has a line for the model and one for them; all trajectories count."""
-    file, _, table = learned
-    curve = table.of("stock_trading", "rollout")
-    assert curve.has_rollouts
-    assert not table.of("stock_trading", "tied").has_rollouts
-    where, mean, _ = curve.points("rollout")
-    assert np.isfinite(mean).any()
-    assert set(where) >= {100.0, 410.0}  # an epoch doubles 205
-    lines = (file.parent / "learning.md").read_text().splitlines()
-    own = [line for line in lines if line.startswith("| ours: half of beta for rollouts")]
-    assert len(own) == 2 * 2  # in the overview, and in the table of the domain
-    assert len([line for line in own if ": rollout certificate |" in line]) == 2
 
 
 def test_files_tell_the_same(learned):
@@ -386,9 +370,3 @@ def test_the_command_in_processes(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert "2 runs, 200 trajectories" in done.stdout
-
-
-def test_any_method_can_join():
-    """Methods beyond those of the paper and ours are known by their words."""
-    assert find_method("anytime-local").column == ""
-    assert Curve("aircraft", find_method("anytime-local"), "text", ()).printed is None

@@ -22,11 +22,9 @@ from rfmdp.learning.evaluation import Evaluator
 from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
+from rfmdp.learning.methods import ANYTIME, METHODS, find_method
 from rfmdp.learning.schedule import Doubling, Geometric, LogSpaced, StopWhen
 from rfmdp.learning.store import SetStore
-from rfmdp.model.arrays import Rewards
-from rfmdp.objective import Cumulative, Discounted, Globally, Instantaneous, Next, Spec, Until
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import solve
 from rfmdp.threads import set_threads, threads
@@ -159,11 +157,10 @@ def stripped(run):
     [
         {"method": ANYTIME},
         {"method": find_method("gap-directed")},
-        {"method": ROLLOUT},
         {"method": ANYTIME, "exploration": Optimistic(0.3)},
         {"method": find_method("paper-flat")},
     ],
-    ids=["anytime", "gap", "rollout", "greedy", "flat"],
+    ids=["anytime", "gap", "greedy", "flat"],
 )
 def test_resumed_run_equals_an_uninterrupted_one(tmp_path, parts):
     """Stop at every evaluation, go on from the file: the same history, counts and policy."""
@@ -301,19 +298,6 @@ def test_learned_model_contains_the_truth():
             assert contains(uset, truth.nominal[part])
 
 
-def test_rollout_certificates_are_separate():
-    """They bound the frozen policy, are reported apart and spend their own share."""
-    model = two_arms(0.3, 0.8)
-    run = quick(model, ROLLOUT, stop=StopWhen(3200))
-    assert len(run.rollouts) >= 2
-    assert all(c.bound <= 0.8 for c in run.rollouts)
-    assert max(c.bound for c in run.rollouts) > 0.7
-    assert run.ledger.shares.rollout == pytest.approx(run.beta / 2)
-    assert "Separate certificate" in run.statement()
-    with pytest.raises(UnsupportedError, match="maximise"):
-        learn(loop_to_goal(0.5), COST, ROLLOUT, stop=FEW)
-
-
 NUMBERS = [
     ({"beta": 0}, "beta must be a number larger than 0 and less than 1, found 0"),
     ({"beta": 2}, "beta must be .* less than 1, found 2"),
@@ -409,25 +393,6 @@ def test_goals_that_are_none(goal):
     found = rf"found a {type(goal).__name__}; an objective is .* Spec\(objective, MAX, MIN\)"
     with pytest.raises(UnsupportedError, match=f"^learn: the goal must be a Spec.*{found}"):
         learn(two_arms(0.3, 0.8), goal)
-
-
-def test_rollouts_of_bounded_objectives():
-    """Step bounds within a trajectory are certified as they are, rewards of any sign too."""
-    model = two_arms(0.3, 0.8)
-    row = np.array([-1.0, 2.0, 0.5, 0.0])
-    paid = replace(model, rewards={"gain": Rewards(np.zeros(3), row)})
-    for spec in (Spec(Until("init", "goal", 1)), Spec(Cumulative(3, "gain"))):
-        run = learn(paid, spec, ROLLOUT, length=3, points=POINTS, stop=StopWhen(3200))
-        best = solve(paid, spec).value[0]
-        assert all(c.bound <= best + 1e-9 for c in run.rollouts)
-        assert 0.8 * best < max(c.bound for c in run.rollouts)
-    with pytest.raises(UnsupportedError, match="rewards must be at least 0"):
-        learn(paid, Spec(Discounted(0.9, "gain")), ROLLOUT, length=3, stop=FEW)
-    with pytest.raises(UnsupportedError, match="G without a bound"):
-        learn(paid, Spec(Globally("init")), ROLLOUT, length=3, stop=FEW)
-    for objective in (Globally("init", 3), Next("goal"), Instantaneous(2, "gain")):
-        with pytest.raises(UnsupportedError, match="cut off"):  # by an environment, perhaps
-            learn(paid, Spec(objective), ROLLOUT, length=3, stop=FEW)
 
 
 def test_schedules():

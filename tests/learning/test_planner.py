@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
+from rfmdp.learning.confidence import ClopperPearson, Weissman
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
@@ -42,7 +42,7 @@ def test_plans_of_a_kept_planner_are_those_of_a_new_one(model, spec, nature, con
     for _ in updates(store, np.random.default_rng(1)):
         plain = Planner(structure, spec)
         plain.choice[:] = kept.choice  # ties keep the row of the last plan
-        value, rows = kept.plan(store, nature)
+        value, rows = kept.plan(store.marginals(), nature)
         fresh, fresh_rows = plain.plan(store.marginals(), nature)
         assert np.array_equal(value, fresh)
         assert np.array_equal(rows, fresh_rows)
@@ -55,24 +55,10 @@ def test_other_rewards_are_not_mistaken_for_old_ones():
     store = SetStore(ClopperPearson(), sets.outcome_ptr, np.full(len(sets), 0.01))
     store.refresh(np.array([50, 50]))
     planner = Planner(structure, COST)
-    first, _ = planner.plan(store, MIN)
+    first, _ = planner.plan(store.marginals(), MIN)
     planner.pay(2.0 * planner.problem.reward)
-    second, _ = planner.plan(store, MIN)
+    second, _ = planner.plan(store.marginals(), MIN)
     assert second[0] == pytest.approx(2.0 * first[0], rel=1e-3)
-
-
-def test_a_plan_is_reused_until_a_set_moves():
-    """Sets for exploration that hardly moved are not taken over, and nothing is planned anew."""
-    structure = identified(distinct_factored(2)).model
-    pointers = structure.marginals.outcome_ptr
-    delta = np.full(len(structure.marginals), 1e-7)
-    store = SetStore(Mixture(), pointers, delta, nested=False, coarse=0.02)
-    planner = Planner(structure, REACH)
-    first = planner.plan(store, MAX)
-    assert store.refresh(np.eye(1, pointers[-1], dtype=np.int64)[0]) == 0
-    assert planner.plan(store, MAX) is first
-    assert store.refresh(np.full(pointers[-1], 40)) == len(delta)
-    assert planner.plan(store, MAX) is not first
 
 
 def test_a_plan_ends_at_its_deadline():

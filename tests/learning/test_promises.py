@@ -16,31 +16,28 @@ from rfmdp import parse_prism, parse_property
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
-from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Shares
+from rfmdp.learning.budget import Budget, Shares
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissman
 from rfmdp.learning.explore import UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.learning.simulation import simulate
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
 from rfmdp.policies.explain import explain
-from rfmdp.policies.files import open_policy
 from rfmdp.sets.families import Singleton
-from rfmdp.solving import evaluate, solve
+from rfmdp.solving import solve
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record
 from rfmdp.sources.structure import Structure
 
-from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
 
 TWINS = """mdp
 module m1
@@ -81,7 +78,9 @@ def test_declared_ties_are_listed_by_name():
                  ties=[("m1", "m2")])  # fmt: skip
 
 
-@pytest.mark.parametrize("budget", [EqualEvents(), PerProbability(), PerComponent()], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [Budget.EVENTS, Budget.PROBABILITIES, Budget.COMPONENTS], ids=repr
+)
 @pytest.mark.parametrize("confidence", [Mixture(), Weissman(), ClopperPearson()], ids=repr)
 def test_every_ledger_asks_the_set(budget, confidence):
     """Whatever set replaces a method's, all of its events are paid for, within beta."""
@@ -143,7 +142,7 @@ def saved(tmp_path_factory):
         ("seed", {"seed": 3}),
         ("beta", {"beta": 0.01}),
         ("confidence", {"confidence": Weissman()}),
-        ("budget", {"budget": PerComponent()}),
+        ("budget", {"budget": Budget.COMPONENTS}),
         ("p_min", {"p_min": 0.01}),
         ("granularity", {"granularity": Granularity.FLAT}),
         ("length", {"length": 2}),
@@ -193,7 +192,7 @@ class Drifting:
     observed = False
     words: ClassVar[dict[str, str]] = {"source": "drifting"}
 
-    def sampler(self, counted, stop=None, evidence=None):
+    def sampler(self, counted, evidence=None):
         return self
 
     def truth(self, counted):
@@ -210,7 +209,7 @@ class LastingBalls:
     """L1 balls of somebody else, who says that they hold at any time; they are not intersected."""
 
     label, validity, assumptions = "balls", Validity.ANYTIME, ()
-    events, sets = staticmethod(Weissman.events), Weissman().sets
+    events, sets = Weissman().events, Weissman().sets
 
 
 def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm():
@@ -223,23 +222,6 @@ def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm():
     text = run.statement()
     assert any(line.startswith("ALARM: the guarantee") for line in text.splitlines())
     assert "With probability" not in text
-
-
-def test_the_rollout_policy_is_saved_and_named(tmp_path):
-    """The certificate is about a policy of its own, which can be run and evaluated."""
-    model, file = two_arms(0.3, 0.8), tmp_path / "run.rfmdp"
-    run = learn(model, REACH, ROLLOUT, length=1, stop=StopWhen(3200), output=file)
-    assert "not for the one above" in run.statement()
-    policy = open_policy(f"{file}:rollout", model)
-    assert np.array_equal(policy.rows, run.rollout_policy.rows)
-    assert np.array_equal(open_policy(file, model).rows, run.policy.rows)
-    best = max(certificate.bound for certificate in run.rollouts)
-    assert best <= evaluate(model, policy, REACH).at_initial().upper
-    assert best <= simulate(model, policy, REACH, length=1, confidence=0.9999).upper
-    plain = tmp_path / "plain.rfmdp"
-    learn(model, REACH, length=1, stop=StopWhen(100), output=plain)
-    with pytest.raises(FileError, match="rollout certificate"):
-        open_policy(f"{plain}:rollout", model)
 
 
 def test_integers_are_a_range_of_rewards():
@@ -304,8 +286,6 @@ def test_recorded_transitions_are_a_source():
     )  # fmt: skip
     assert np.array_equal(run.counts, drawn.counts)
     assert run.guarantee == drawn.guarantee
-    with pytest.raises(UnsupportedError, match="read once"):
-        learn(log, goal, ROLLOUT)
 
 
 def test_a_saved_run_names_its_property_and_system(tmp_path):

@@ -1,6 +1,5 @@
 """How often guarantees are wrong, by many runs at a large error probability (slow suite)."""
 
-import numpy as np
 import pytest
 
 from rfmdp.errors import AssumptionAlarm
@@ -10,12 +9,10 @@ from rfmdp.learning.confidence import (
 )
 from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.solving import evaluate
 from set_twins import contains
 
-from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
 
 BETA = 0.2
 LOOKS = AtTrajectories(tuple(round(4 * 1.12**k) for k in range(42)))
@@ -77,19 +74,3 @@ def test_coverage_of_the_true_model():
             for j, uset in enumerate(run.model.marginals)
         )
     assert missed / RUNS <= BETA
-
-
-@pytest.mark.slow
-def test_rollout_certificates_of_many_runs():
-    """The best of all certificates of a run exceeds the value of its policy in few runs."""
-    wrong = 0
-    for seed in range(RUNS):
-        model = two_arms(0.5, 0.55)
-        run = learn(
-            model, REACH, ROLLOUT, beta=BETA, seed=seed, length=1, stop=StopWhen(3200),
-            points=AtTrajectories((200, 800, 3200)), schedule=Geometric(2.0),
-        )  # fmt: skip
-        assert run.rollout_policy is not None
-        value = evaluate(model, run.rollout_policy, REACH).value[0]
-        wrong += bool(np.max([c.bound for c in run.rollouts]) > value)
-    assert wrong / RUNS <= BETA / 2

@@ -9,7 +9,7 @@ import pytest
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ANYTIME, ROLLOUT
+from rfmdp.learning.methods import ANYTIME
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -89,13 +89,11 @@ def test_rewards_that_were_seen_are_known():
 
 
 def test_wrong_requests_for_rewards_are_refused():
-    """Objectives without rewards, ranges that do not hold, rollouts."""
+    """Objectives without rewards, ranges that do not hold."""
     with pytest.raises(UnsupportedError, match="objective must be"):
         quick(paying(1), REACH, rewards=MixtureReward(UNIT))
     with pytest.raises(ModelError, match="widen the range"):
         quick(paying(1), EARN, rewards=MixtureReward(RewardRange(0.0, 0.01)))
-    with pytest.raises(UnsupportedError, match="known and paid by state"):
-        quick(paying(1), EARN, ROLLOUT, rewards=DeterministicReward(UNIT))
 
 
 def test_resumed_runs_with_unknowns_equal_uninterrupted_ones(tmp_path):

@@ -275,7 +275,7 @@ def test_an_end_where_the_structure_goes_on(model, table):
 def test_an_episode_that_goes_on_after_its_end():
     """The rows after it would be those of another episode."""
     again = RUNS | {"m": [0, 0, 1], "next_m": [0, 1, 1], "episode": [0] * 3, "t": [0, 1, 2]}
-    fault = r"end an episode, but another row of the episode follows \(row 1\)"
+    fault = r"come after the end of their episode \(`terminated`\) \(row 2\)"
     with pytest.raises(DataError, match=fault):
         read_log(broken_for_ever(), again)
 

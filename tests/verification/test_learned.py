@@ -1,4 +1,4 @@
-"""Runs with learned rewards and returns of rollouts.
+"""Runs with learned rewards.
 
 True ones are proven from what is in their file. A number that no longer carries what is claimed,
 or a claim that goes beyond the numbers, is noticed.
@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 
 from learning.test_unknown import EARN, PAY, paying
-from rfmdp.learning.methods import METHODS
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
-from rfmdp.learning.schedule import StopWhen
 from rfmdp.objective import (
     MAX,
     MIN,
-    Discounted,
-    ReachReward,
     Spec,
     Total,
 )
-from verification.test_runs import altered, drop, judge, record, rolled
+from verification.test_runs import altered, drop, judge, record
 
 UNIT = RewardRange(0.0, 1.0)
 ROW = "solution/model.row_reward.0"
@@ -89,50 +85,4 @@ def test_learned_rewards(family, spec):
     if isinstance(family, MixtureReward):
         changes["share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.01)
         changes["no share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.0)
-    assert_noticed(header, arrays, changes)
-
-
-RETURNS = [
-    EARN,
-    Spec(Discounted(0.5, "gain"), MAX, MIN),
-    Spec(ReachReward("goal", "gain"), MAX, MIN),
-]
-
-
-@pytest.mark.parametrize("spec", RETURNS, ids=str)
-def test_returns_of_rollouts(spec):
-    """What a certificate says follows from its returns, in their order."""
-    longer = StopWhen(trajectories=800)
-    header, arrays = record(paying(2), spec, method=METHODS["rollout"], stop=longer)
-    assert [each["successes"] for each in header["rollouts"]] == [None]
-    last = str(header["rollouts"].index(rolled(header)))
-    name = f"returns/{last}"
-
-    def less(h, a):
-        a[name] = np.maximum(a[name] - 0.01, 0.0)
-
-    def wider(h, a):
-        given = rolled(h)["assumptions"]
-        rolled(h)["assumptions"] = [*given[:2], {"kind": "return-range", "low": 0.0, "high": 1.0}]
-
-    changes = {
-        "bound": lambda h, a: rolled(h).update(bound=rolled(h)["bound"] + 1e-4),
-        "beyond": lambda h, a: rolled(h).update(bound=1e9),
-        "not a number": lambda h, a: rolled(h).update(bound=float("nan")),
-        "returns": less,
-        "impossible returns": lambda h, a: a[name].__setitem__(0, 1e9),
-        "no number": lambda h, a: a[name].__setitem__(0, np.nan),
-        "no returns": lambda h, a: a.pop(name),
-        "fewer returns": lambda h, a: a.update({name: a[name][:-1]}),
-        "trajectories": lambda h, a: rolled(h).update(trajectories=len(a[name]) - 1),
-        "delta": lambda h, a: rolled(h).update(delta=0.5 * rolled(h)["delta"]),
-        "larger delta": lambda h, a: rolled(h).update(delta=0.3),
-        "successes": lambda h, a: rolled(h).update(successes=len(a[name])),
-        "range": wider,
-        "share": lambda h, a: a["ledger/shares"].__setitem__(2, 0.0),
-        "history": lambda h, a: h["history"][-1].update(rollout=rolled(h)["bound"] + 1e-9),
-        "one more": lambda h, a: h["rollouts"].append(dict(rolled(h))),
-    }
-    if spec is not EARN:  # whose two steps are fewer than any length
-        changes["longer"] = setting("length", 60)
     assert_noticed(header, arrays, changes)

@@ -163,44 +163,6 @@ def test_prior_knowledge_is_an_assumption_that_is_named():
     assert judge(*exact).valid, str(judge(*exact))
 
 
-def rolled(h):
-    """Return the best certificate of a header."""
-    return max(h["rollouts"], key=lambda each: each["bound"])
-
-
-ROLLED = {
-    "bound": lambda h, a: rolled(h).update(bound=rolled(h)["bound"] + 1e-4),
-    "beyond": lambda h, a: rolled(h).update(bound=1.5),
-    "not a number": lambda h, a: rolled(h).update(bound=float("nan")),
-    "fewer successes": lambda h, a: rolled(h).update(successes=rolled(h)["successes"] - 1),
-    "more than all": lambda h, a: rolled(h).update(successes=rolled(h)["trajectories"] + 1),
-    "half": lambda h, a: rolled(h).update(successes=rolled(h)["successes"] - 0.5),
-    "no successes": lambda h, a: rolled(h).update(successes=None),
-    "successes lost": lambda h, a: rolled(h).pop("successes"),
-    "trajectories": lambda h, a: rolled(h).update(trajectories=rolled(h)["trajectories"] + 1),
-    "no trajectories": lambda h, a: rolled(h).update(trajectories=0, successes=0),
-    "delta": lambda h, a: rolled(h).update(delta=0.5 * rolled(h)["delta"]),
-    "larger delta": lambda h, a: rolled(h).update(delta=0.3),
-    "frozen": lambda h, a: rolled(h).update(assumptions=rolled(h)["assumptions"][1:]),
-    "restart": lambda h, a: rolled(h).update(assumptions=rolled(h)["assumptions"][:1]),
-    "share": lambda h, a: a["ledger/shares"].__setitem__(2, 0.0),
-    "history": lambda h, a: h["history"][-1].update(rollout=rolled(h)["bound"] + 1e-9),
-    "policy": lambda h, a: a["rollout_policy"].__isub__(1),
-    "no policy": lambda h, a: a.pop("rollout_policy"),
-    "one more": lambda h, a: h["rollouts"].extend(3 * [dict(rolled(h))]),
-}
-
-
-def test_rollouts_are_counted_again():
-    """What a certificate says follows from its successes, within the share of rollouts."""
-    longer = StopWhen(trajectories=800)
-    header, arrays = record(two_arms(0.3, 0.6), method=METHODS["rollout"], stop=longer)
-    assert header["rollouts"]
-    assert judge(header, arrays).valid, str(judge(header, arrays))
-    for name, change in ROLLED.items():
-        assert not judge(*altered(header, arrays, change)).valid, name
-
-
 def test_bounds_do_not_prove_each_other(genuine):
     """A lower bound that only follows from an upper one that follows from it is no bound."""
 

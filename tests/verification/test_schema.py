@@ -99,15 +99,15 @@ ODD = [None, [], {}, "x", -1, 1.5, True, 10**400, float("nan"), [[]], {"kind": N
 def test_forged_headers_are_judged(content):
     """Whatever stands in a field of a run, the verdict is a verdict."""
     _, header, arrays = RUN
-    for place in ("settings", "history", "rollouts", "assumptions", "alarms"):
+    for place in ("settings", "history", "assumptions", "alarms"):
         verdict = verdict_of("learning run", header | {place: content}, arrays)
-        assert verdict.valid == (content == header[place])  # no rollouts and no alarms: as before
+        assert verdict.valid == (content == header[place])  # no alarms: as before
     settings, last = header["settings"], header["history"][-1]
     for name in ("confidence", "rewards", "p_min", "beta", "prior", "source", "length"):
         forged = header | {"settings": settings | {name: content}}
         verdict = verdict_of("learning run", forged, arrays)
         assert not verdict.valid or name == "length" or settings[name] == content
-    for name in ("guarantee", "optimistic", "rollout", "steps"):
+    for name in ("guarantee", "optimistic", "steps"):
         verdict_of("learning run", header | {"history": [last | {name: content}]}, arrays)
 
 
@@ -116,7 +116,7 @@ RUN = short_run()
 
 def test_files_of_other_versions_are_refused(tmp_path, monkeypatch):
     """One line that says which version wrote it, and what to do."""
-    for version, advice in ((1, "make it again"), (3, "upgrade rfmdp")):
+    for version, advice in ((2, "make it again"), (4, "upgrade rfmdp")):
         with monkeypatch.context() as patch:
             patch.setattr(archive, "FORMAT_VERSION", version)
             save(two_arms(0.3, 0.6), tmp_path / "a.rfmdp")

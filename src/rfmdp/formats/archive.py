@@ -27,7 +27,7 @@ from rfmdp.record import Record
 from rfmdp.types import AnyArray
 
 FORMAT = "rfmdp"
-FORMAT_VERSION = 2  # history: docs/formats.md
+FORMAT_VERSION = 3  # history: docs/formats.md
 HEADER = "header.json"
 MARK = b"rfmdp sha256 "
 DIGEST = 64  # hexadecimal digits at the end of a file

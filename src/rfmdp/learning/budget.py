@@ -4,10 +4,10 @@ A guarantee with probability 1 - beta is a union bound over *events* such as "th
 its probability". The ledger lists the error probability of every event before any sample is seen.
 The confidence set says how many events an identifier has.
 
-beta is divided twice: `Setup.shares` divides it among model, rewards and rollouts; a `Budget`
-divides the share of the model among the events of all identifiers.
+beta is divided twice: `Setup.shares` divides it among model, rewards and starts; a `Budget` divides
+the share of the model among the events of all identifiers.
 
-    ledger = EqualEvents().ledger(Shares(model=0.5e-4, rollout=0.5e-4), Mixture(), ids)
+    ledger = Budget.EVENTS.ledger(Shares(model=0.9e-4, start=0.1e-4), Mixture(), ids)
     ledger.delta                  # (M,) error probability of each event of identifier j
 
 All sums are rounded against us: a ledger whose events might cost more than their share is refused.
@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
@@ -37,26 +37,24 @@ ASSUMPTION = Assumption("ledger")
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """beta = model + reward + rollout + start: one error probability per part of the guarantee."""
+    """beta = model + reward + start: one error probability per part of the guarantee."""
 
     model: float
     reward: float = 0.0
-    rollout: float = 0.0
     start: float = 0.0  # of the distribution of starts
 
     def __post_init__(self) -> None:
-        parts = (self.model, self.reward, self.rollout, self.start)
+        parts = (self.model, self.reward, self.start)
         if not all(0.0 <= part < 1.0 for part in parts) or not 0 < sum(map(Fraction, parts)) < 1:
             raise ModelError(
                 "Shares: every share must lie in [0, 1) and their sum in (0, 1), found "
-                f"model={self.model:g}, reward={self.reward:g}, rollout={self.rollout:g}, "
-                f"start={self.start:g}."
+                f"model={self.model:g}, reward={self.reward:g}, start={self.start:g}."
             )
 
     @property
     def beta(self) -> float:
         """The whole error probability, rounded upwards."""
-        total = sum(map(Fraction, (self.model, self.reward, self.rollout, self.start)))
+        total = sum(map(Fraction, (self.model, self.reward, self.start)))
         nearest = float(total)
         return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
 
@@ -110,7 +108,7 @@ class Ledger:
         shares = self.shares
         return {
             "scheme": np.array(self.scheme),
-            "shares": np.array([shares.model, shares.reward, shares.rollout, shares.start]),
+            "shares": np.array([shares.model, shares.reward, shares.start]),
             "events": self.events,
             "delta": self.delta,
         }
@@ -126,66 +124,25 @@ class Ledger:
         )
 
 
-class Budget(Protocol):
-    """Makes the ledger before the first sample."""
+class Budget(Enum):
+    """By what the share of the model is divided, before the first sample.
+
+    An identifier gets as much of the share as it counts, and its events divide that.
+    """
+
+    EVENTS = "equal events"  # an identifier counts as often as it has events
+    PROBABILITIES = "beta/U"  # by its outcomes, as in the paper; those of certain moves count, too
+    COMPONENTS = "beta/|Q|"  # once, as the paper's L1 balls do; certain moves count, too
 
     def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
         """Return the error probability of every event."""
-
-
-@dataclass(frozen=True, slots=True)
-class EqualEvents:
-    """Every event gets the same error probability."""
-
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
-        """Return delta = model share / events."""
-        events = confidence.events(ids.model.marginals.sizes)
+        sizes = ids.model.marginals.sizes
+        counts = events = confidence.events(sizes)
         total = int(events.sum())
-        delta = np.where(events > 0, shares.model * _SAFETY / max(total, 1), 0.0)
-        return Ledger(f"equal events, {total} events", shares, events, delta)
-
-
-@dataclass(frozen=True, slots=True)
-class PerProbability:
-    """The paper's beta / U for boxes: every outcome counts, those of certain moves too.
-
-    An identifier of k outcomes owns k beta / U. A set that needs more than k events divides that.
-    """
-
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
-        """Return delta = beta / U."""
-        sizes = ids.model.marginals.sizes
-        total = max(ids.probabilities, int(sizes.sum()), 1)
-        return _divided(f"paper, beta/U, U={total}", shares, total, sizes, confidence.events(sizes))
-
-
-@dataclass(frozen=True, slots=True)
-class PerComponent:
-    """The paper's beta / |Q| for L1 balls: every identifier counts, certain moves too.
-
-    An identifier owns beta / |Q|. A set that needs several events divides that.
-    """
-
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
-        """Return delta = beta / |Q|."""
-        sizes = ids.model.marginals.sizes
-        total = max(ids.components, len(sizes), 1)
-        one = np.ones_like(sizes)
-        return _divided(
-            f"paper, beta/|Q|, |Q|={total}", shares, total, one, confidence.events(sizes)
-        )
-
-
-def _divided(
-    scheme: str, shares: Shares, total: int, counted: IntArray, events: IntArray
-) -> Ledger:
-    """Return the ledger in which identifier j owns counted_j / total, shared by its events."""
-    delta = shares.model * _SAFETY / total
-    return Ledger(scheme, shares, events, delta * (counted / np.maximum(counted, events)))
-
-
-def epoch_delta(beta: float, epoch: int) -> float:
-    """Return beta / (i (i+1)) for the i-th epoch, i >= 1; all epochs together cost beta."""
-    if epoch < 1:
-        raise ModelError(f"Epoch: must be at least 1, found {epoch}.")
-    return beta * _SAFETY / (epoch * (epoch + 1))
+        if self is Budget.PROBABILITIES:
+            counts, total = sizes, max(ids.probabilities, int(sizes.sum()))
+        elif self is Budget.COMPONENTS:
+            counts, total = np.ones_like(sizes), max(ids.components, len(sizes))
+        delta = shares.model * _SAFETY / max(total, 1)
+        each = counts / np.maximum(np.maximum(counts, events), 1)
+        return Ledger(f"{self.value} of {total}", shares, events, delta * each)

@@ -1,7 +1,7 @@
 """Confidence sets: objects that turn counts and error probabilities into uncertainty sets.
 
     confidence = Mixture()                                     # or ClopperPearson(), Weissman()
-    ledger = EqualEvents().ledger(Shares(beta), confidence, ids)  # error probability of every event
+    ledger = Budget.EVENTS.ledger(Shares(beta), confidence, ids)  # error probability of every event
     sets = confidence.sets(outcome_ptr, counts, ledger.delta)  # packed, one set per marginal
 
 `delta[j]` is the error probability of *each* event of marginal `j`; the set uses `events(sizes)[j]`
@@ -66,67 +66,51 @@ class ConfidenceSet(Protocol):
         """
 
 
-class BernoulliSet(ConfidenceSet, Protocol):
+class _Boxes:
     """A confidence set made of intervals, one per outcome."""
 
     def interval(
         self, x: ArrayLike, n: ArrayLike, delta: ArrayLike
     ) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds of probabilities seen x times in n."""
+        raise NotImplementedError
 
+    def events(self, outcomes: IntArray) -> IntArray:
+        """Return 0 for one outcome, 1 for two (one mirrored interval), k for k >= 3."""
+        return np.where(outcomes <= 2, outcomes - 1, outcomes).astype(np.int64)
 
-def box_events(outcomes: IntArray) -> IntArray:
-    """Return 0 for one outcome, 1 for two (one mirrored interval), k for k >= 3."""
-    return np.where(outcomes <= 2, outcomes - 1, outcomes).astype(np.int64)
-
-
-def whole_events(outcomes: IntArray) -> IntArray:
-    """Return 0 for one outcome, else 1: the marginal is treated as a whole."""
-    return np.minimum(outcomes - 1, 1).astype(np.int64)
-
-
-def boxes(
-    base: BernoulliSet, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray
-) -> Marginals:
-    """Return a box per marginal, the interval of every outcome; what sets of intervals are made of.
-
-    A marginal without samples or without budget is the whole simplex.
-    """
-    totals, usable = _totals(outcome_ptr, counts, delta)
-    sizes = segment_lengths(outcome_ptr)
-    seen = np.repeat(usable, sizes)
-    lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
-    upper = np.ones(len(lower))
-    lower[seen], upper[seen] = base.interval(
-        np.asarray(counts)[seen],
-        np.repeat(totals, sizes)[seen],
-        np.repeat(delta, sizes)[seen],
-    )
-    return boxes_of(outcome_ptr, counts, lower, upper)
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
+        """Return a box per marginal, around the empirical distribution."""
+        totals, usable = _totals(outcome_ptr, counts, delta)
+        sizes = segment_lengths(outcome_ptr)
+        seen = np.repeat(usable, sizes)
+        lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
+        upper = np.ones(len(lower))
+        n, error = np.repeat(totals, sizes)[seen], np.repeat(delta, sizes)[seen]
+        lower[seen], upper[seen] = self.interval(np.asarray(counts)[seen], n, error)
+        kind = np.full(len(sizes), Kind.BOX)
+        centre = empirical(outcome_ptr, counts)
+        return Marginals.of_kind(outcome_ptr, kind, centre, *tighten(outcome_ptr, lower, upper))
 
 
 @dataclass(frozen=True, slots=True)
-class ClopperPearson:
+class ClopperPearson(_Boxes):
     """Exact binomial intervals, the paper's choice; see `intervals.clopper_pearson`."""
 
     label = "Clopper-Pearson"
     validity = Validity.SINGLE_LOOK
     assumptions = (DRAWS, SUPPORT, FIXED_SIZE)
     interval = staticmethod(intervals.clopper_pearson)
-    events = staticmethod(box_events)
-    sets = boxes
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(_Boxes):
     """The scale-mixture confidence sequence, the default; see `intervals.mixture`."""
 
     label = "mixture sequence"
     validity = Validity.ANYTIME
     assumptions = (DRAWS, SUPPORT)
     interval = staticmethod(intervals.mixture)
-    events = staticmethod(box_events)
-    sets = boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +120,10 @@ class Weissman:
     label = "Weissman L1"
     validity = Validity.SINGLE_LOOK
     assumptions = (DRAWS, SUPPORT, FIXED_SIZE)
-    events = staticmethod(whole_events)
+
+    def events(self, outcomes: IntArray) -> IntArray:
+        """Return 0 for one outcome, else 1: the marginal is treated as a whole."""
+        return np.minimum(outcomes - 1, 1).astype(np.int64)
 
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return an L1 ball per marginal, around the empirical distribution."""
@@ -161,15 +148,6 @@ def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
     totals = np.repeat(segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr), sizes)
     uniform = 1.0 / np.repeat(sizes, sizes)
     return np.where(totals > 0, counts / np.maximum(totals, 1.0), uniform)
-
-
-def boxes_of(
-    outcome_ptr: IntArray, counts: IntArray, lower: FloatArray, upper: FloatArray
-) -> Marginals:
-    """Return boxes around the empirical distributions, with their attainable bounds."""
-    kind = np.full(len(outcome_ptr) - 1, Kind.BOX)
-    centre = empirical(outcome_ptr, counts)
-    return Marginals.of_kind(outcome_ptr, kind, centre, *tighten(outcome_ptr, lower, upper))
 
 
 def _totals(

@@ -136,7 +136,7 @@ class Evaluator:
             planner.choice[:] = proof.policy.rows[0]
             if problem.agent is MAX or problem.form is Form.TO_TARGET:
                 start = 1.0 - proof.guarantee if problem.flipped else proof.guarantee
-        value, rows = planner.plan(self._sets, problem.nature, start)
+        value, rows = planner.plan(self._sets.marginals(), problem.nature, start)
         promise = _initial(self.spec, planner, value)
         if start is None and problem.agent is MIN and not planner.settled:
             promise = -self.spec.agent.sign * np.inf

@@ -19,8 +19,7 @@ from rfmdp.sources.simulator import Behaviour
 from rfmdp.sources.tally import Tally
 from rfmdp.types import FloatArray, IntArray
 
-GROWTH = 1.1  # sets used for exploration only are made anew when the visits grew by this factor,
-COARSE = 0.02  # and taken over when a bound moved by this share of the set's width
+GROWTH = 1.1  # sets used for exploration only are made anew when the visits grew by this factor
 
 
 @dataclass(slots=True, eq=False)
@@ -133,10 +132,10 @@ def planning_sets(
     Without one they are those of the guarantee, made by `guard` with `delta` (M,).
     """
     if error is None:
-        return SetStore(guard, outcome_ptr, delta, nested=False, coarse=COARSE)
+        return SetStore(guard, outcome_ptr, delta, nested=False)
     sizes = segment_lengths(outcome_ptr)
     delta = np.full(len(sizes), error / max(1, int(sizes.sum())))
-    return SetStore(ClopperPearson(), outcome_ptr, delta, coarse=COARSE)
+    return SetStore(ClopperPearson(), outcome_ptr, delta)
 
 
 def _refresh(state: ExplorationState) -> None:
@@ -155,7 +154,7 @@ def _optimistic(state: ExplorationState) -> IntArray:
     planner, problem = state.planner, state.planner.problem
     grows = problem.agent is MIN and problem.form is not Form.REACH
     start = state.value if grows or problem.form is Form.DISCOUNTED else None
-    state.value, rows = planner.plan(state.sets, problem.agent, start)
+    state.value, rows = planner.plan(state.sets.marginals(), problem.agent, start)
     return rows
 
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels.statistical import betting_rejects, mixture_lower
+from rfmdp.kernels.statistical import mixture_lower
 from rfmdp.rounding import EPS
 from rfmdp.types import FloatArray, IntArray
 
@@ -47,14 +47,6 @@ def clopper_pearson(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     0.264886 0.962993
     """
     return _interval(lambda x, n, delta: _beta_quantile(x, n, 0.5 * delta), x, n, delta)
-
-
-def clopper_pearson_lower(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> FloatArray:
-    """Return the exact one-sided lower bound B(delta; x, n-x+1); fixed sample size, single look.
-
-    All of `delta` is spent on this side: P(p < lower) <= delta.
-    """
-    return _beta_quantile(*_checked(x, n, delta))
 
 
 def mixture(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
@@ -166,35 +158,6 @@ def _mixture_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArra
     threshold = -np.log(delta) * (1.0 + 2.0 * EPS)
     mixture_lower(x, n, threshold, sizes, np.log(MIXTURE_WEIGHTS), np.empty(len(sizes)), lower)
     return lower
-
-
-def betting_lower(samples: FloatArray, delta: float, horizon: int | None = None) -> float:
-    """Return a lower bound of the mean of samples in [0, 1], error probability `delta`.
-
-    A mean is rejected once betting on larger samples would have multiplied a stake by 1/delta:
-        sup_t prod_{s<=t} (1 + lambda_s (X_s - mean)) >= 1/delta,
-        lambda_t = min(sqrt(2 ln(1/delta) / (variance_{t-1} T)), 3/(4 mean)),
-    with T = t ln(1+t), or T = `horizon` to do best after a number of samples fixed in advance
-    [WaudbySmithRamdas2024]. Rejected means form an interval from 0; the result is a rejected one,
-    so the bound is proven whatever the precision of the bisection. Valid at all times together.
-
-    Examples
-    --------
-    >>> print(f"{betting_lower(np.full(1000, 0.5), 1e-8):.3f}")
-    0.488
-    """
-    if not 0.0 < delta < 1.0:
-        raise ModelError(f"Error probability: 0 < delta < 1 must hold, found {delta:g}.")
-    samples = np.ascontiguousarray(samples, dtype=np.float64)
-    threshold = -np.log(delta) * (1.0 + 2.0 * EPS)
-    rejected, kept = 0.0, 1.0
-    while kept - rejected > 1e-12:
-        mean = 0.5 * (rejected + kept)
-        if betting_rejects(samples, mean, threshold, float(horizon or 0)):
-            rejected = mean
-        else:
-            kept = mean
-    return rejected
 
 
 def least_mean(values: FloatArray, counts: IntArray, delta: float) -> float:

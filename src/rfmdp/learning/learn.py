@@ -152,10 +152,9 @@ def learn(
         limits or Limits(), probability("p_min", p_min or 0.0, zero=True),
         rewards, name,
     )  # fmt: skip
-    if setup.records is not None and (resume or chosen.rollout > 0.0):
+    if setup.records is not None and resume:
         raise UnsupportedError(
-            "learn: recorded transitions are read once; they have no rollouts. Learn without "
-            "`resume` and rollout certificates."
+            "learn: recorded transitions are read once; learn from them without `resume`."
         )
     file = _place(output, resume)
     ids = identify(samples.structure, chosen.granularity, local=local, ties=ties)
@@ -315,7 +314,7 @@ def _shown(value: Any) -> str:
 
 COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, and examples
     "confidence": ("validity", "Mixture(), ClopperPearson(), Weissman()"),
-    "budget": ("ledger", "EqualEvents(), PerProbability()"),
+    "budget": (Budget, "Budget.EVENTS, Budget.PROBABILITIES"),
     "exploration": ("plan", "Optimistic(), GapDirected()"),
     "schedule": ("limits", "Doubling(), Geometric()"),
     "granularity": (Granularity, "Granularity.EFFECT, Granularity.LOCAL"),

@@ -19,7 +19,6 @@ from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch
@@ -49,7 +48,6 @@ class Learner:
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, seen, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
-        self.rollouts = Rollouts(self.sampling, self.ledger.shares.rollout, watch)
         self._nothing = self._without_data()
         anytime = self.confidence.validity is Validity.ANYTIME
         self.standing = StandingGuarantee(anytime, setup.spec.agent.sign, self._nothing.guarantee)
@@ -104,7 +102,6 @@ class Learner:
             return
         try:
             sampling.run(min(setup.points.next(sampling.done), setup.stop.trajectories))
-            self.rollouts.run_if_due()
         except AssumptionAlarm:
             raise
         except ModelError as error:  # a state, a successor, an end or a payment
@@ -147,8 +144,8 @@ class Learner:
         self.history.append(
             Point(
                 sampling.done, sampling.steps, guarantee, fresh, performance, optimistic,
-                self.rollouts.best_bound, sampling.exploration.plans,
-                int(np.count_nonzero(sampling.seen.totals)), *self._watch.spent(),
+                sampling.exploration.plans, int(np.count_nonzero(sampling.seen.totals)),
+                *self._watch.spent(),
             )
         )  # fmt: skip
         if agent.sign * guarantee > agent.sign * optimistic:
@@ -180,7 +177,7 @@ class Learner:
     def _without_data(self) -> Point:
         """Return the point before all others: what holds without any data."""
         worst, best = trivial(self.setup.spec, self.learned.least)
-        return Point(0, 0, worst, worst, math.nan, best, math.nan, 0, 0, 0.0, 0.0)
+        return Point(0, 0, worst, worst, math.nan, best, 0, 0, 0.0, 0.0)
 
     def settings(self) -> dict[str, Any]:
         """Return what was asked for."""
@@ -217,8 +214,6 @@ class Learner:
             alarms=tuple(self.alarms),
             checks=self.checks,
             stopped=reason or "running",
-            rollouts=list(self.rollouts.certificates),
-            rollout_policy=self.rollouts.best_policy,
             question=str(setup.spec),
             name=setup.name,
             state=self._state(),
@@ -226,14 +221,13 @@ class Learner:
 
     def _state(self) -> dict[str, AnyArray]:
         """Return everything that decides how the run goes on, as arrays."""
-        sampling, standing, rollouts = self.sampling, self.standing, self.rollouts
+        sampling, standing = self.sampling, self.standing
         last = self.history[-1] if self.history else self._nothing
         plans = sampling.exploration.plans, sampling.due, sampling.earliest
         state: dict[str, AnyArray] = {
             **sampling.state(),
             "numbers": np.array([*plans, sampling.done, sampling.steps, standing.proven_at]),
             "seconds": np.array([last.seconds, last.processor]),
-            "epoch": np.array([rollouts.epoch, rollouts.due]),
             "later": np.array(standing.looks[standing.proven_at :], dtype=np.int64),
         }
         state.update({f"warm/{side}": value for side, value in self.evaluator.warm.items()})
@@ -271,7 +265,6 @@ class Learner:
         self.evaluator.warm.update({k: np.array(v) for k, v in arrays_of(state, "warm").items()})
         self.history, self.alarms = list(run.history), list(run.alarms)
         self.checks, self._checked = run.checks, sampling.steps
-        self.rollouts.restore(run, state)
 
 
 class StandingGuarantee:

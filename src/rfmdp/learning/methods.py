@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.combined import Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
+from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learning.identifiers import Granularity
@@ -31,26 +29,19 @@ class Method:
     name: str
     about: str
     confidence: ConfidenceSet = field(default_factory=Mixture)
-    budget: Budget = field(default_factory=EqualEvents)
+    budget: Budget = Budget.EVENTS
     exploration: Exploration = field(default_factory=Optimistic)
     schedule: Schedule = field(default_factory=Doubling)
     granularity: Granularity = Granularity.EFFECT
     inner: Inner = field(default_factory=Exact)
-    rollout: float = 0.0  # share of beta for rollout certificates
 
 
 PAPER_MCCORMICK = Method(
     "paper-mccormick",
     "The paper's boxes, composed exactly, as the published hybrid practically was.",
     confidence=ClopperPearson(),
-    budget=PerProbability(),
+    budget=Budget.PROBABILITIES,
     granularity=Granularity.LOCAL,
-)
-PAPER_MCCORMICK_LP = replace(
-    PAPER_MCCORMICK,
-    name="paper-mccormick-lp",
-    about="The paper's boxes, composed by the McCormick programme where cheap bounds leave a gap.",
-    inner=Screened(McCormick()),
 )
 PAPER_INTERVAL = replace(
     PAPER_MCCORMICK,
@@ -68,19 +59,13 @@ PAPER_L1 = Method(
     "paper-l1",
     "The paper's L1 baseline: Weissman balls, radii added up.",
     confidence=Weissman(),
-    budget=PerComponent(),
+    budget=Budget.COMPONENTS,
     granularity=Granularity.LOCAL,
     inner=RadiusSum(Composition.SUM),
 )
 ANYTIME = Method(
     "anytime",
     "Mixture sequences, valid at any time, optimistic exploration, exact composition.",
-)
-ANYTIME_LOCAL = replace(
-    ANYTIME,
-    name="anytime-local",
-    about="As `anytime`, with the identifiers of the published experiments.",
-    granularity=Granularity.LOCAL,
 )
 GAP_DIRECTED = Method(
     "gap-directed",
@@ -94,18 +79,11 @@ TIED = replace(
     about="As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
     granularity=Granularity.TIED,
 )
-ROLLOUT = replace(
-    GAP_DIRECTED,
-    name="rollout",
-    about="As `gap-directed`, and half of beta for rollout certificates of the initial state.",
-    rollout=0.5,
-)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, PAPER_MCCORMICK_LP,
-        ANYTIME, ANYTIME_LOCAL, GAP_DIRECTED, TIED, ROLLOUT,
+        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, GAP_DIRECTED, TIED,
     )
 }  # fmt: skip
 

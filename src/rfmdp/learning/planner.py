@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.inner.packing import PackedModel, Sets, pack_sets
-from rfmdp.kernels.layout import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
-from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction, Spec
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.ragged import entries, segment_lengths
+from rfmdp.ragged import entries
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -63,7 +61,6 @@ class Planner:
         self.choice = structure.row_ptr[:-1].copy()
         self.settled = True  # whether the last plan ended because little changed
         self.deadline = deadline
-        self._last: LastPlan | None = None
 
     @property
     def endless(self) -> bool:
@@ -72,18 +69,15 @@ class Planner:
         return self.cyclic and unbounded and not self.problem.steps
 
     def plan(
-        self, sets: Marginals | SetStore, nature: Direction, start: FloatArray | None = None
+        self, sets: Marginals, nature: Direction, start: FloatArray | None = None
     ) -> tuple[FloatArray, IntArray]:
         """Return a value (S,) and rows (steps, S): the agent's best against, or with, nature.
 
         Sweeps begin at `start` (S,), the value of some policy for example. If the agent maximises,
-        `start` must not lie above the value: a loop could keep it there for ever. The last plan
-        with a store stands until one of its sets changes.
+        `start` must not lie above the value: a loop could keep it there for ever.
         """
-        last = self._load(sets, nature)
+        self._packed.sets = _packed(sets)
         problem = self.problem
-        if last is not None and last.result is not None:
-            return last.result
         if problem.form is Form.STEPS:
             return self._backward(nature)
         value = self._start(start)
@@ -97,10 +91,7 @@ class Planner:
             if self.settled or not self.cyclic or time.monotonic() > self.deadline:
                 break
             self._follow(value, nature)
-        result = value, self.choice[None, :].copy()
-        if last is not None:
-            last.result = result
-        return result
+        return value, self.choice[None, :].copy()
 
     def _scale(self, value: FloatArray) -> float:
         """Return which size of values matters: that of the initial state, unless it is tiny."""
@@ -145,17 +136,15 @@ class Planner:
 
     def pay(self, reward: FloatArray | None) -> None:
         """Plan with other rewards of the rows from now on; None: with those as they are."""
-        if reward is None or np.array_equal(reward, self.problem.reward):
-            return
-        self.problem = replace(self.problem, reward=reward)
-        self._last = None
+        if reward is not None:
+            self.problem = replace(self.problem, reward=reward)
 
     def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
         """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps.
 
         A trajectory goes on where the objective is decided, and still shows outcomes there.
         """
-        self._load(sets, MIN)
+        self._packed.sets = _packed(sets)
         model = self.model
         states, rows = np.arange(model.states), np.arange(model.rows)
         value = np.zeros(model.states)
@@ -178,25 +167,6 @@ class Planner:
         if problem.form is Form.REACH:
             value[problem.target] = 1.0
         return value
-
-    def _load(self, sets: Marginals | SetStore, nature: Direction) -> LastPlan | None:
-        """Pack the sets for the kernels; return what is known from the last plan with a store."""
-        if isinstance(sets, Marginals):
-            self._packed.sets = _packed(sets)
-            return None
-        stale = sets.changes()
-        last = self._last
-        if last is None or last.store is not sets or last.nature is not nature:
-            last = LastPlan(sets, nature, _packed(sets.marginals()))
-        elif len(stale) and sets.boxes:
-            _repack(last.packed, sets, stale)
-        elif len(stale):
-            last.packed = _packed(sets.marginals())
-        if len(stale):
-            last.result = None
-        self._last = last
-        self._packed.sets = last.packed
-        return last
 
     def _backup(
         self,
@@ -231,16 +201,6 @@ class Planner:
         return value, rules
 
 
-@dataclass(slots=True, eq=False)
-class LastPlan:
-    """The last plan with a store, and the sets that it was made with."""
-
-    store: SetStore
-    nature: Direction
-    packed: Sets
-    result: tuple[FloatArray, IntArray] | None = None  # of `plan`; None: a set has changed since
-
-
 def _packed(sets: Marginals) -> Sets:
     """Pack sets for the kernels, without vertices beside those that are stored.
 
@@ -250,19 +210,3 @@ def _packed(sets: Marginals) -> Sets:
     if pairs.any():
         sets = replace(sets, kind=np.where(pairs, Kind.BOX, sets.kind).astype(np.int8))
     return pack_sets(sets, (sets.corner_ptr, sets.corners))
-
-
-def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:
-    """Write the boxes of some identifiers into packed sets, in the layout of `pack_sets`."""
-    head, data, _, _ = packed
-    pointers, entries = store.part(which)
-    sizes = segment_lengths(pointers)
-    place = head[which, PLACE]
-    lower = store.lower[entries]
-    data[place + FREE] = np.maximum(0.0, 1.0 - np.add.reduceat(lower, pointers[:-1]))
-    within = np.arange(len(entries)) - np.repeat(pointers[:-1], sizes)
-    at = np.repeat(place + LOWER, sizes) + within
-    step = np.repeat(sizes, sizes)
-    data[at] = lower
-    data[at + step] = store.upper[entries] - lower
-    data[at + 2 * step] = store.nominal[entries]

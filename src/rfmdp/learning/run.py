@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError
 from rfmdp.formats.model_records import model_from_record, model_to_record
 from rfmdp.formats.records import solution_from_record, solution_to_record
 from rfmdp.learning.budget import Ledger
@@ -44,7 +43,6 @@ class Point:
     fresh: float  # guarantee of the sets as they are now
     performance: float  # of the policy on the truth; nan if the truth is not known
     optimistic: float  # bound of the optimum on the other side, same probability
-    rollout: float  # best rollout certificate so far, a separate guarantee; nan if none
     replans: int
     visited: int  # identifiers with samples
     seconds: float  # since the start, simulation and planning included
@@ -59,27 +57,6 @@ class Progress:
     trajectories: int
     seconds: float
     point: Point | None = None  # of the evaluation
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RolloutCertificate:
-    """The frozen policy is worth at least `bound` in the initial state, with error `delta`."""
-
-    bound: float
-    trajectories: int
-    delta: float
-    assumptions: tuple[str, ...]
-    successes: int | None = None  # trajectories that won
-    returns: FloatArray | None = None  # (m,) what they earned, in their order, if that is measured
-
-    def __post_init__(self) -> None:
-        if self.trajectories < 1:
-            raise ModelError("Rollout certificate: at least one trajectory is needed, found none.")
-
-    def summary(self) -> dict[str, Any]:
-        """Return all but the returns, by name, as JSON can write it."""
-        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "returns"}
-        return {**named, "assumptions": [str(line) for line in self.assumptions]}
 
 
 @dataclass(slots=True, eq=False)
@@ -105,8 +82,6 @@ class Run:
     alarms: tuple[str, ...] = ()  # contradictions; then nothing is guaranteed
     checks: tuple[str, ...] = ()  # what the samples say about the assumptions
     stopped: str = "running"
-    rollouts: list[RolloutCertificate] = field(default_factory=list)
-    rollout_policy: Policy | None = None  # the one of the best certificate by rollouts
     question: str = ""  # the property
     name: str = ""  # of the system
     state: dict[str, AnyArray] = field(default_factory=dict)  # what resuming needs
@@ -201,15 +176,6 @@ class Run:
             lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
         if len(self.shared) > LISTED:
             lines.append(f"  - and {len(self.shared) - LISTED} groups more (`run.shared`)")
-        if self.rollouts:
-            sign = self.agent.sign
-            best = max(self.rollouts, key=lambda certificate: sign * certificate.bound)
-            bound = written(best.bound, -float(sign))
-            lines.append(
-                f"Separate certificate by rollouts, for the policy that was frozen for them "
-                f"(`run.rollout_policy`), not for the one above: {side} {bound} "
-                f"({best.trajectories} trajectories; {'; '.join(best.assumptions)})."
-            )
         return "\n".join(lines)
 
 
@@ -229,10 +195,6 @@ def run_to_record(run: Run) -> Record:
         "alarms": list(run.alarms),
         "checks": list(run.checks),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
-        "rollouts": [
-            {**c.summary(), "assumptions": [assumption_to_json(line) for line in c.assumptions]}
-            for c in run.rollouts
-        ],
     }
     arrays: dict[str, AnyArray] = {
         "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors,
@@ -240,13 +202,7 @@ def run_to_record(run: Run) -> Record:
     }  # fmt: skip
     if run.prior is not None:
         arrays["prior_lower"], arrays["prior_upper"] = run.prior
-    if run.rollout_policy is not None:
-        arrays["rollout_policy"] = run.rollout_policy.rows
-    returns = {str(i): c.returns for i, c in enumerate(run.rollouts) if c.returns is not None}
-    parts = {
-        "ledger": run.ledger.to_arrays(), "state": run.state, "evidence": run.evidence,
-        "returns": returns,
-    }  # fmt: skip
+    parts = {"ledger": run.ledger.to_arrays(), "state": run.state, "evidence": run.evidence}
     if run.solution is None:
         _, header["model"], parts["model"] = model_to_record(run.model)
     else:  # a solution is stored with its model
@@ -258,12 +214,6 @@ def run_to_record(run: Run) -> Record:
 
 def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Run:
     """Make a run again."""
-    returns = arrays_of(arrays, "returns")
-    certificates = [
-        RolloutCertificate(**{**c, "assumptions": _sentences(c), "returns": returns.get(str(i))})
-        for i, c in enumerate(header["rollouts"])
-    ]
-    rollout = arrays.get("rollout_policy")
     solution = None
     prior = None
     if "prior_lower" in arrays:
@@ -276,7 +226,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
     return Run(
         settings=dict(header["settings"]),
         validity=Validity[header["validity"]].value,
-        assumptions=_sentences(header),
+        assumptions=tuple(map(assumption_from_json, header["assumptions"])),
         agent=MAX if header["agent"] == "MAX" else MIN,
         ledger=Ledger.from_arrays(arrays_of(arrays, "ledger")),
         history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
@@ -295,8 +245,6 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         stopped=header["stopped"],
         question=header.get("question", ""),
         name=header.get("name", ""),
-        rollouts=certificates,
-        rollout_policy=None if rollout is None else Policy(np.asarray(rollout)),
         state=arrays_of(arrays, "state"),
     )
 
@@ -304,11 +252,6 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 def arrays_of(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     """Return the arrays of one part, by their own names."""
     return {k[len(prefix) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{prefix}/")}
-
-
-def _sentences(header: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the assumptions of a run, or of a certificate, in today's words."""
-    return tuple(assumption_from_json(stored) for stored in header["assumptions"])
 
 
 def _number(value: float) -> float | str:

@@ -13,12 +13,11 @@ from rfmdp.learning.setup import LearnedModel, Setup
 from rfmdp.learning.store import SetStore
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards
-from rfmdp.ragged import segment_sum
 from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.tally import Tally
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray
 
 CHUNK = 2_000_000  # steps between two looks at the clock
 
@@ -32,7 +31,7 @@ class Sampling:
     def __init__(
         self, setup: Setup, learned: LearnedModel, sets: SetStore, seen: Tally, watch: Watch
     ) -> None:
-        self.setup, self.learned, self._sets, self._watch = setup, learned, sets, watch
+        self.setup, self.learned, self._watch = setup, learned, watch
         self.seen, method = seen, setup.method
         self.exploration = ExplorationState(
             planner=Planner(learned.model, learned.spec, watch.deadline),
@@ -56,13 +55,13 @@ class Sampling:
         self.unknown, self._payer = learned.payments, None
         if self.unknown is not None:
             self._payer = setup.source.payer(self.unknown.name, self.unknown.ends)
-        elif setup.records is not None and setup.spec.objective.rewarded:
-            model = setup.source.structure.model
-            setup.records.expect(row_rewards(model, setup.spec.objective.reward_name))
 
     def count(self, records: Log) -> None:
         """Count all recorded transitions at once."""
-        tally, self.evidence = records.tally(self.learned.model)
+        objective, declared = self.setup.spec.objective, None
+        if self.unknown is None and objective.rewarded:
+            declared = row_rewards(records.model, objective.reward_name)
+        tally, self.evidence = records.tally(self.learned.model, declared)
         for new, old in zip(tally.arrays, self.seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
@@ -99,12 +98,6 @@ class Sampling:
             self.steps += steps
             self._take_rewards()
             self._watch.tell("sampling", self.done)
-
-    def count_rollouts(self, counts: IntArray) -> None:
-        """Count samples of rollouts (O,) for the model as well."""
-        self.seen.counts[:] += counts
-        added = segment_sum(counts.astype(np.float64), self._sets.ptr)
-        self.seen.totals[:] += added.astype(np.int64)
 
     def _plan(self) -> None:
         """Plan anew what to sample."""

@@ -86,16 +86,14 @@ class Setup:
         return floors
 
     def shares(self) -> Shares:
-        """Return how beta is divided among model, rewards, rollouts and the start.
+        """Return how beta is divided among model, rewards and the start.
 
         `budget` divides the model's share once more, among events.
         """
-        rollout = self.beta * self.method.rollout
-        rest = self.beta - rollout
-        start = START_SHARE * rest if self.random_start else 0.0
-        rest -= start
+        start = START_SHARE * self.beta if self.random_start else 0.0
+        rest = self.beta - start
         reward = SHARE * rest if isinstance(self.rewards, MixtureReward) else 0.0
-        return Shares(rest - reward, reward, rollout, start)
+        return Shares(rest - reward, reward, start)
 
     @property
     def random_start(self) -> bool:
@@ -159,7 +157,6 @@ def settings_of(
         "rewards": dict(rewards),
         "beta": float(setup.beta),
         "budget": {"kind": ledger.scheme, "digest": _digest(ledger.events, ledger.delta)},
-        "rollout": float(method.rollout),
         "granularity": method.granularity.value,
         "ties": [list(names) for names in ids.shared],
         "identifiers": {"count": len(ids.model.marginals), "digest": _identifiers(ids.model)},

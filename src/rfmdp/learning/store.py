@@ -51,9 +51,6 @@ class SetStore:
         Whether to intersect; by default if the set is valid at any time.
     prior
         What is known before any data: every set is intersected with its box. None: nothing.
-    coarse
-        For sets that prove nothing: a new set replaces the old one only if one of its bounds
-        moved by more than this share of its width. 0 replaces all.
     name
         What an alarm calls an identifier; by default by its number.
     """
@@ -65,12 +62,11 @@ class SetStore:
         delta: FloatArray,
         floors: FloatArray | None = None,
         nested: bool | None = None,
-        coarse: float = 0.0,
         prior: Marginals | None = None,
         name: Callable[[int], str] = str,
     ) -> None:
         self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
-        self.coarse, self._name = coarse, name
+        self._name = name
         count = len(outcome_ptr) - 1
         size = int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
@@ -82,7 +78,6 @@ class SetStore:
         self.kind, self.radius = fresh.kind.copy(), fresh.radius.copy()
         self.nominal = fresh.nominal.copy()
         self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
-        self._changed = [everything]
         self._known = self._known_box(prior, fresh.kind == Kind.BOX)
         self._absorb(everything, fresh)
 
@@ -104,18 +99,8 @@ class SetStore:
             pointers, at = self.part(stale)
             self.counts[at] = counts[at]
             self.totals[stale] = segment_sum(counts[at].astype(np.float64), pointers)
-            fresh = self._fresh(stale)
-            if self.coarse > 0.0:
-                stale, fresh = self._moved(stale, fresh)
-            self._changed.append(stale)
-            self._absorb(stale, fresh)
+            self._absorb(stale, self._fresh(stale))
         return len(stale)
-
-    def changes(self) -> IntArray:
-        """Return the identifiers (N,) whose sets changed since the last call."""
-        changed = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *self._changed]))
-        self._changed = []
-        return changed
 
     @property
     def boxes(self) -> bool:
@@ -144,7 +129,6 @@ class SetStore:
         """Continue from a saved state."""
         for name in ARRAYS:
             setattr(self, name, np.array(state[name]))
-        self._changed = [np.arange(len(self.kind))]
 
     def part(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
@@ -154,14 +138,6 @@ class SetStore:
         """Return the sets of some identifiers, made from their counts and nothing else."""
         pointers, at = self.part(which)
         return self.confidence.sets(pointers, self.counts[at], self.delta[which])
-
-    def _moved(self, which: IntArray, fresh: Marginals) -> tuple[IntArray, Marginals]:
-        """Return those identifiers whose bounds moved noticeably, with their sets."""
-        _, at = self.part(which)
-        lower, upper = self.lower[at], self.upper[at]
-        step = np.maximum(np.abs(fresh.lower - lower), np.abs(fresh.upper - upper))
-        moved = segment_any(step > self.coarse * (upper - lower), fresh.outcome_ptr)
-        return which[moved], fresh.pick(np.flatnonzero(moved))
 
     def _known_box(
         self, prior: Marginals | None, box: BoolArray

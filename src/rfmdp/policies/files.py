@@ -19,7 +19,6 @@ from rfmdp.ragged import entries
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
-ROLLOUT = ":rollout"
 Table: TypeAlias = dict[str, list[Any]]  # columns by name, all of one length
 NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
 
@@ -90,8 +89,6 @@ def _read_csv(path: Path) -> Table:
 def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     """Return the policy in a file, for a model: of a saved result or run, or as `read_policy`.
 
-    Behind the name of a run, `:rollout` asks for the policy of its best rollout certificate.
-
     Raises
     ------
     FileError
@@ -101,16 +98,10 @@ def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     """
     from rfmdp.formats.files import SAVED, load
 
-    name = os.fspath(path)
-    place = name.removesuffix(ROLLOUT)
-    if Path(place).suffix != SAVED:
+    if Path(path).suffix != SAVED:
         return read_policy(path, model)
-    content = load(place)
+    content = load(path)
     policy = content.policy if isinstance(content, Solution | Run) else content
-    if place != name:
-        policy = content.rollout_policy if isinstance(content, Run) else None
-        if policy is None:
-            raise FileError(f"{place}: must hold a run with a rollout certificate, found none.")
     if not isinstance(policy, Policy):
         raise FileError(f"{path}: must hold a policy, a solution or a learning run.")
     rows = policy.rows

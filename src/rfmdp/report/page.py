@@ -35,7 +35,6 @@ SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so w
 CURVES = {  # column of a run's history: name, dashed or not
     "guarantee": ("guarantee", True),
     "performance": ("true value", False),
-    "rollout": ("rollout certificate", True),
 }
 Cells: TypeAlias = dict[str, str | float]
 

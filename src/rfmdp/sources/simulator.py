@@ -242,7 +242,6 @@ class Measured:
     discount: float = 1.0
     steps: int | None = None  # of the objective itself
     last: FloatArray | None = None  # (S,) what the last state pays; nothing else is paid then
-    whole: bool = False  # whether a trajectory that is cut off before its steps shows nothing
 
 
 def measure(model: FactoredMDP, spec: Spec) -> Measured:
@@ -263,17 +262,17 @@ def measure(model: FactoredMDP, spec: Spec) -> Measured:
             return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
         case Globally(earliest=0, latest=int()):
             stay = where(model, objective.stay)
-            return Measured(~stay, stay, steps=objective.latest, whole=True)
+            return Measured(~stay, stay, steps=objective.latest)
         case Next():
             target = where(model, objective.target)
-            return Measured(None, target, steps=1, whole=True)
+            return Measured(None, target, steps=1)
         case ReachReward():
             return Measured(where(model, objective.target), None, objective.reward)
         case Cumulative():
             return Measured(None, None, objective.reward, objective.discount, objective.steps)
         case Instantaneous():
             paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
-            return Measured(None, None, steps=objective.step, last=paid, whole=True)
+            return Measured(None, None, steps=objective.step, last=paid)
         case Discounted():
             return Measured(None, None, objective.reward, objective.discount)
         case Total():

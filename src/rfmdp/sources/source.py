@@ -23,18 +23,17 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.simulator import DrawnTrajectories, Simulator, Trajectories
+from rfmdp.sources.simulator import Simulator, Trajectories
 from rfmdp.sources.structure import Structure, digest_of, structure_of
 from rfmdp.sources.tally import Tally, shown_outcomes
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-SINGLE = 1e-6  # tables may hold numbers of single precision
 NOMINAL = "the system is a simulation, with the nominal members of the model's sets"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paid:
-    """What visits of N rows, or transitions of N kinds, paid; (N,) each."""
+    """What visits of N rows paid; (N,) each."""
 
     sums: FloatArray
     least: FloatArray  # inf where nothing was paid
@@ -57,24 +56,6 @@ class Paid:
         taken = Paid(self.sums[at], self.least[at], self.most[at])
         self.sums[at], self.least[at], self.most[at] = 0.0, np.inf, -np.inf
         return taken
-
-    def joined(self, begin: IntArray) -> Paid:
-        """Return what parts paid, each from one entry of `begin` to the next; none is empty."""
-        return Paid(
-            np.add.reduceat(self.sums, begin),
-            np.minimum.reduceat(self.least, begin),
-            np.maximum.reduceat(self.most, begin),
-        )
-
-    def differs(self, declared: FloatArray) -> bool:
-        """Return whether some payment was another one than declared (N,)."""
-        wrong = unlike(self.least, declared) | unlike(self.most, declared)
-        return bool(np.any((self.least <= self.most) & wrong))
-
-
-def unlike(paid: FloatArray, declared: FloatArray) -> BoolArray:
-    """Return which recorded payments (N,) are not those that were declared (N,)."""
-    return np.asarray(~(np.abs(paid - declared) <= SINGLE * np.maximum(1.0, np.abs(declared))))
 
 
 Payer: TypeAlias = Callable[[IntArray, IntArray, int, int], Paid]
@@ -111,16 +92,6 @@ def simulated_rewards(truth: FloatArray, ends: tuple[float, float] | None) -> Pa
 
 class Sampler(Protocol):
     """Draws trajectories; number i of a seed is always the same."""
-
-    def run(
-        self,
-        request: Trajectories,
-        *,
-        reward: FloatArray | None = None,
-        discount: float = 1.0,
-    ) -> DrawnTrajectories:
-        """Return what trajectories gave, with their returns."""
-        ...
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Draw until an identifier's total reaches its limit (M,); return (trajectories, steps)."""
@@ -161,15 +132,9 @@ class Episodes(Source, Protocol):
     def observed(self) -> bool:
         """Whether draws may be other than declared, so that samples are to be checked."""
 
-    def sampler(
-        self,
-        counted: FactoredMDP,
-        stop: BoolArray | None = None,
-        evidence: Evidence | None = None,
-    ) -> Sampler:
+    def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what draws trajectories and counts outcomes of a learning model's marginals.
 
-        stop : (S,) states in which a trajectory ends
         evidence : takes note of every transition; None where nothing is observed
         """
 
@@ -188,7 +153,7 @@ class Simulated:
         The same model with sets in place of probabilities: what the learner may know. By default
         the model says it itself; see `rfmdp.sources.structure`.
     ends : (S,)
-        Where trajectories end, besides where the learner stops them.
+        Where trajectories end; nowhere by default.
     """
 
     def __init__(
@@ -236,16 +201,9 @@ class Simulated:
     # it draws every marginal by itself and from the same numbers: there is nothing to be checked
     observed = False
 
-    def sampler(
-        self,
-        counted: FactoredMDP,
-        stop: BoolArray | None = None,
-        evidence: Evidence | None = None,
-    ) -> Sampler:
+    def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return a simulator that counts."""
-        if self._ends is not None:
-            stop = self._ends if stop is None else self._ends | stop
-        return Simulator(self.truth(counted), stop)
+        return Simulator(self.truth(counted), self._ends)
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards of the truth."""

@@ -8,7 +8,6 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
 - what rows pay, if that is not simply declared (`rewards`);
 - the solution of the learned model, whose bounds are proven like those of any other;
 - starts: how often episodes began in each initial state, behind a mean over them;
-- rollouts: a frozen policy won or earned as much as is needed for what is certified;
 - assumptions, each of which has to be stated.
 """
 
@@ -21,11 +20,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from rfmdp.types import AnyArray, FloatArray, IntArray
 from rfmdp.verification.confidence import (
-    ACCURACY,
     Bounds,
     Confidence,
     NotChecked,
@@ -36,7 +33,7 @@ from rfmdp.verification.confidence import (
 )
 from rfmdp.verification.fields import Fields, field, need, number
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.rewards import EPS, Payments
+from rfmdp.verification.rewards import Payments
 
 SOURCES = ("simulation", "environment", "log")
 ALWAYS = ("draws", "support", "ledger", "shared", "product", "structure")
@@ -65,7 +62,6 @@ def check_run(
         run.check_model()
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
-    run.check_rollouts()
     check_solution(claim)
     run.check_guarantee()
     run.check_mean()
@@ -81,7 +77,7 @@ class _Run:
         self.history: list[Any] = field(header, "history", list)
         need(self.history, "history: must not be empty")
         self.stated: list[Any] = field(header, "assumptions", list)
-        self.shares = fields.floats("ledger/shares", 4)
+        self.shares = fields.floats("ledger/shares", 3)
         self.beta = float(field(self.settings, "beta", int, float))
         need(0.0 < self.beta < 1.0, "beta: must lie in (0, 1)")
 
@@ -201,78 +197,11 @@ class _Run:
         need(len(counts) == len(states), f"starts: must have {len(states)} entries")
         need((counts >= 0.0).all(), "starts: must not be negative")
         values = claim.agent * claim.bounds[-claim.agent][states]
-        delta = np.full(len(counts), self.shares[3] / len(counts))
+        delta = np.full(len(counts), self.shares[2] / len(counts))
         total = np.full_like(counts, counts.sum())
         begun = Trials(counts[None], total[None] * (delta > 0.0), delta, mixture)
         least = least_mean(values, begun.least(), 1.0 - begun.misses.least())
         self.note(claim.agent * mean <= least, "mean over starts from their counts")
-
-    def check_rollouts(self) -> None:
-        """Check the certificates of frozen policies, what they cost, and which one is reported."""
-        certificates = field(self.header, "rollouts", list)
-        bounds = []
-        cost = Fraction(0)
-        for i, certificate in enumerate(certificates):
-            delta = number(certificate, "delta")
-            need(0.0 < delta < 1.0, f"rollouts: {i}, delta out of range")
-            cost += Fraction(delta)
-            bounds.append(number(certificate, "bound"))
-            self._check_rollout(i, certificate, bounds[-1], delta)
-        share = Fraction(float(self.shares[2]))
-        self.note(cost <= share, "rollouts within their share")
-        last = number(self.history[-1], "rollout")
-        self.note(math.isnan(last) or last <= max(bounds, default=-np.inf), "best of the rollouts")
-        if bounds:
-            rows = self.fields.integers("rollout_policy", ndim=2)
-            model = self.claim.written
-            inside = rows.shape[1] == model.states and len(rows) > 0
-            inside = inside and bool((rows >= model.row_ptr[:-1]).all())
-            inside = inside and bool((rows < model.row_ptr[1:]).all())
-            need(inside, "rollout_policy: must take rows of the state itself")
-
-    def _check_rollout(self, i: int, certificate: object, bound: float, delta: float) -> None:
-        """Check one certificate: by the exact binomial tail of successes, or by bets on returns."""
-        runs = field(certificate, "trajectories", int)
-        need(runs > 0, f"rollouts: {i}, trajectories out of range")
-        needed: list[dict[str, Any]] = [{"kind": "frozen"}, {"kind": "restart"}]
-        won = field(certificate, "successes", int, type(None))
-        if won is not None:
-            need(0 <= won <= runs, f"rollouts: {i}, successes out of range")
-            tail = special.betainc(max(won, 1), runs - won + 1.0, min(max(bound, 0.0), 1.0))
-            fine = bound <= 0.0 or (won > 0 and tail <= delta * (1.0 + ACCURACY))
-            self.note(bool(fine and bound <= 1.0), f"bound of rollouts {i} from successes")
-            wins = self.claim.agent > 0 and self.claim.kind in ("Reach", "Until")
-            self.note(wins, f"rollouts {i} count what the objective asks")
-        else:
-            low, high = self._range_of_returns(i)
-            needed.append({"kind": "return-range", "low": low, "high": high})
-            returns = self.fields.floats(f"returns/{i}", runs)
-            possible = bool(((returns >= low) & (returns <= high)).all())
-            self.note(possible, f"returns of rollouts {i} are possible")
-            fine = bets_against(bound, returns, low, high, delta)
-            self.note(fine, f"bound of rollouts {i} from returns")
-        stated = field(certificate, "assumptions", list)
-        self.note(all(word in stated for word in needed), f"assumptions of rollouts {i}")
-
-    def _range_of_returns(self, i: int) -> tuple[float, float]:
-        """Return what trajectories can earn; what is earned later must not be negative."""
-        claim = self.claim
-        fits = claim.agent > 0 and claim.kind in (
-            "ReachReward",
-            "Cumulative",
-            "Discounted",
-            "Total",
-        )
-        declared = field(field(self.settings, "rewards", dict), "kind", str) == "declared"
-        need(fits and declared, f"rollouts: {i}, not what the objective asks")
-        reward, _ = claim.paid()
-        length = field(self.settings, "length", int)
-        steps = claim.objective["steps"] if claim.kind == "Cumulative" else math.inf
-        least, most = float(reward.min(initial=0.0)), float(reward.max(initial=0.0))
-        late = least >= 0.0 or steps <= length
-        need(length > 0 and late, f"rollouts: {i}, costs after the end")
-        count = int(min(steps, length))
-        return least * count, max(most, 1e-300) * count
 
 
 def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> float | Fraction:
@@ -291,26 +220,3 @@ def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> floa
         left -= more
         mean += (Fraction(lower[i]) + more) * Fraction(min(values[i], finite.max()))
     return mean
-
-
-def bets_against(bound: float, returns: FloatArray, low: float, high: float, delta: float) -> bool:
-    """Return whether bets on more than a mean return multiplied a stake by 1 / delta.
-
-    What is bet, from what was seen before, is min(sqrt(2 ln(1/delta) / (v n)), 3 / (4 mean)), v the
-    variance of 1/2 and all before. Should the mean return be no more than the bound, then the stake
-    is a supermartingale, and reaches 1 / delta with a chance of at most delta.
-    """
-    if bound <= low:
-        return True
-    mean = (bound - low) / (high - low) * (1.0 + 4.0 * EPS)
-    if not mean < 1.0:
-        return False
-    scaled = np.minimum((returns - low) / (high - low), 1.0)
-    n = len(scaled)
-    t = np.arange(1.0, len(scaled) + 1.0)
-    aim = -math.log(delta)
-    centre = (0.5 + np.cumsum(scaled)) / (t + 1.0)
-    squares = 0.25 + np.append(0.0, np.cumsum((scaled - centre) ** 2)[:-1])
-    bet = np.minimum(np.sqrt(2.0 * aim * t / (squares * n)), 0.75 / mean)
-    wealth = np.cumsum(np.log1p(bet * (scaled - mean)))
-    return bool(wealth.max() >= aim - ACCURACY)

@@ -360,7 +360,6 @@ def _run_record(run: Run, seed: int) -> dict[str, Any]:
         "model": run.name,
         "settings": run.settings,
         "assumptions": list(run.assumptions),
-        "rollouts": [c.summary() for c in run.rollouts],
         "history": history,
     }
 

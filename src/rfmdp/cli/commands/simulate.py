@@ -32,7 +32,7 @@ def simulate(
     policy: Annotated[
         str,
         Option(
-            "uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`.",
+            "uniform, optimal, or a file of `solve`, `learn` or `policy`.",
         ),
     ] = "uniform",
     nature: Annotated[

@@ -43,7 +43,7 @@ from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.index import Index, absorbing, choices
 from rfmdp.sources.source import Paid, Payer, Sampler, counted_truth
 from rfmdp.sources.structure import Structure, structure_of
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 RESET = Assumption("resets")
 MARKOV = Assumption("markov")
@@ -137,16 +137,11 @@ class GymSource:
 
     observed = True
 
-    def sampler(
-        self,
-        counted: FactoredMDP,
-        stop: BoolArray | None = None,
-        evidence: Evidence | None = None,
-    ) -> Sampler:
+    def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what runs episodes and counts."""
         from rfmdp.sources.gym.walk import Walker
 
-        return Walker(self, counted, stop, evidence)
+        return Walker(self, counted, evidence)
 
     @property
     def last(self) -> IntArray:

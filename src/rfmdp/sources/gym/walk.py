@@ -11,29 +11,23 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain, islice, repeat
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, segment_lengths
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import finite, read, require_gymnasium
-from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
+from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.sources.gym.source import GymSource
 
 FLUSH = 1 << 16  # transitions that are counted together
 CLOSE = 1000  # samples of an identifier before its limit
-CUT = (
-    "Rollout certificates: the environment must not cut episodes off before their length, found "
-    "`truncated`; give a smaller length, or learn without them."
-)
-
 
 Lines: TypeAlias = list[list[int]]  # the row of every state, for every step
 
@@ -110,15 +104,6 @@ class LimitWatch:
         self._patience = max(1, min(FLUSH, -(-least // self._often)))
 
 
-class Episode(NamedTuple):
-    """What an episode gave."""
-
-    steps: int
-    last: int  # state
-    earned: float
-    cut: bool  # whether it was cut off before its length
-
-
 class Walker:
     """Runs episodes of an environment under behaviours; a `Sampler`."""
 
@@ -126,19 +111,12 @@ class Walker:
         self,
         source: GymSource,
         counted: FactoredMDP,
-        stop: BoolArray | None = None,
         evidence: Evidence | None = None,
     ) -> None:
         self._source, self._counted = source, counted
-        model = source.structure.model
-        self._row_ptr = model.row_ptr.tolist()
+        self._row_ptr = counted.row_ptr.tolist()
         # the rows as objects, which lists share: few of them stay in the caches; -1 is the last
         self._numbers = np.append(np.arange(counted.rows), -1).astype(object)
-        # of every row; None ends an episode: there is no action, or the state is one to stop in
-        self._actions = list(source.actions)
-        if stop is not None:
-            over = np.repeat(stop[: model.states], segment_lengths(model.row_ptr))
-            self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
         self._seen = PendingTransitions(source, counted, evidence)
         self._find = state_finder(source)
 
@@ -147,42 +125,17 @@ class Walker:
         done = 0
         steps = 0
         watch = LimitWatch(self._counted, limit, tally)
-        for episode in self._episodes(request, None, 1.0):
-            done, steps = done + 1, steps + episode.steps
+        for length in self._episodes(request):
+            done, steps = done + 1, steps + length
             if watch.reached(self._seen):
                 return done, steps
         self._seen.count(tally)
         return done, steps
 
-    def run(
-        self,
-        request: Trajectories,
-        *,
-        reward: FloatArray | None = None,
-        discount: float = 1.0,
-    ) -> DrawnTrajectories:
-        """Run episodes of a frozen behaviour; return what they gave."""
-        tally = Tally.empty(self._counted)
-        steps = 0
-        returns: list[float] = []
-        final: list[int] = []
-        for episode in self._episodes(request, reward, discount):
-            if episode.cut:
-                raise UnsupportedError(CUT)
-            returns.append(episode.earned)
-            final.append(episode.last)
-            steps += episode.steps
-            if len(self._seen.rows) > FLUSH:
-                self._seen.count(tally)
-        self._seen.count(tally)
-        last = np.array(final, dtype=np.int64)
-        return DrawnTrajectories(tally.counts, np.array(returns, dtype=np.float64), last, steps)
-
-    def _episodes(
-        self, request: Trajectories, reward: FloatArray | None, discount: float
-    ) -> Iterator[Episode]:
-        """Run episodes; only the first reset has a seed."""
-        source, seen, find, actions = self._source, self._seen, self._find, self._actions
+    def _episodes(self, request: Trajectories) -> Iterator[int]:
+        """Run episodes, yield their steps; only the first reset has a seed."""
+        source, seen, find = self._source, self._seen, self._find
+        actions = source.actions  # of every row; None where there is none: the episode is over
         env, pays, note_paid = source.env, source.pays, seen.paid.append
         note_row, note_successor = seen.rows.append, seen.successors.append
         note_before, note_age = seen.before.append, seen.ages.append
@@ -195,7 +148,6 @@ class Walker:
         for _ in range(request.count):
             observation, _ = env.reset(**words)
             words = {}
-            cut = False
             state = find(observation)
             seen.starts.append(source.start(state))
             begin = len(seen.rows)
@@ -215,16 +167,11 @@ class Walker:
                 note_age(age)
                 if pays:
                     note_paid(paid)
+                if terminated:
+                    source.check_end(state)
                 if terminated or truncated:
-                    if terminated:
-                        source.check_end(state)
-                    cut = not terminated and len(seen.rows) - begin < request.length
                     break
-            steps = len(seen.rows) - begin
-            earned = 0.0
-            if reward is not None and steps:
-                earned = float(reward[seen.rows[begin:]] @ discount ** np.arange(steps))
-            yield Episode(steps, state, earned, cut)
+            yield len(seen.rows) - begin
 
 
 def state_finder(source: GymSource) -> Callable[[Any], int]:

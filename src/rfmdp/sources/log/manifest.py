@@ -33,6 +33,11 @@ ROLES = {  # what a column may be beside a variable; its name by default
     "terminated": "terminated",
     "reward": "reward",
 }
+FIELDS = {  # of a manifest, with what they say
+    "columns": "the columns of variables and roles",
+    "actions": "what the actions are called",
+    "values": "what the values of variables are called",
+}
 
 
 class Selection(Enum):
@@ -73,14 +78,19 @@ class Manifest:
                 f"selection: must be one of {', '.join(words)}, found {self.selection!r}."
             )
         object.__setattr__(self, "selection", Selection(self.selection))
-        _require_names("columns", self.columns, "the columns of variables and roles", null=True)
-        _require_names("actions", self.actions, "what the actions are called")
-        _require_mapping("values", self.values, "what the values of variables are called")
-        for name, called in self.values.items():
-            if not isinstance(called, Mapping) or not all(map(_is_whole, called.values())):
+        for name, what in FIELDS.items():
+            content = getattr(self, name)
+            if not isinstance(content, Mapping):
+                raise DataError(f"{name}: must say {what}, each by its name, found {content!r}.")
+        for name, content in (("columns", self.columns), ("actions", self.actions)):
+            for key, word in content.items():
+                if not (isinstance(word, str) or (name == "columns" and word is None)):
+                    raise DataError(f"{name}: {key!r} must have a name, found {word!r}.")
+        for key, meaning in self.values.items():
+            if not isinstance(meaning, Mapping) or not all(map(_is_whole, meaning.values())):
                 raise DataError(
-                    f"values: {name!r} must have a number for every one of its names, like "
-                    f'{{"new": 0, "worn": 1}}, found {called!r}.'
+                    f"values: {key!r} must have a number for every one of its names, like "
+                    f'{{"new": 0, "worn": 1}}, found {meaning!r}.'
                 )
 
     @staticmethod
@@ -96,7 +106,7 @@ class Manifest:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise FileError(f"{path}: must be a manifest in JSON ({error}).") from error
-        names = ("selection", "columns", "actions", "values")
+        names = ("selection", *FIELDS)
         if not isinstance(content, dict) or set(content) - set(names):
             odd = sorted(set(content) - set(names)) if isinstance(content, dict) else "no object"
             raise FileError(f"{path}: a manifest has the fields {', '.join(names)}; found {odd}.")
@@ -105,48 +115,33 @@ class Manifest:
         except DataError as error:
             raise FileError(f"{path}: {error}") from error
 
+    def action_numbers(self, model: FactoredMDP) -> dict[str, int]:
+        """Return the actions of a model by what the data call them."""
+        numbers = {name: i for i, name in enumerate(model.actions)}
+        for name in self.actions.values():
+            if name not in numbers:
+                raise DataError(
+                    f"actions: the model has no action {name!r}; it has {', '.join(numbers)}."
+                )
+        return {str(word): numbers[name] for word, name in self.actions.items()} or numbers
 
-def _require_names(field: str, content: Any, what: str, *, null: bool = False) -> None:
-    """Raise DataError unless a field of a manifest has names by name; `null`: or None."""
-    _require_mapping(field, content, what)
-    for name, called in content.items():
-        if not (isinstance(called, str) or (null and called is None)):
-            raise DataError(f"{field}: {name!r} must have a name, found {called!r}.")
+    def value_numbers(self, model: FactoredMDP) -> dict[str, dict[str, int]]:
+        """Return the values of variables by what the data call them, where they have names."""
+        domains = {v.name: (v.low, v.high) for v in model.variables}
+        for name, meaning in self.values.items():
+            if name not in domains:
+                raise DataError(f"values: {name!r} must be one of {', '.join(domains)}.")
+            low, high = domains[name]
+            for word, value in meaning.items():
+                if not low <= value <= high:
+                    raise DataError(
+                        f"values: {word!r} must be a value of {name} in {low}..{high}, found "
+                        f"{value}."
+                    )
+        return {n: {str(k): int(v) for k, v in m.items()} for n, m in self.values.items()}
 
-
-def _require_mapping(field: str, content: Any, what: str) -> None:
-    """Raise DataError unless a field of a manifest has something by name."""
-    if not isinstance(content, Mapping):
-        raise DataError(f"{field}: must say {what}, each by its name, found {content!r}.")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and float(value).is_integer()
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Which columns of a table hold what; None where there is no such column."""
-
-    now: tuple[str, ...]  # of the variables, in their order
-    after: tuple[str, ...]  # of their next values
-    action: str | None
-    episode: str | None
-    time: str | None
-    terminated: str | None
-    reward: str | None
-    unread: str | None  # a column of rewards that is not to be read
-
-    @property
-    def names(self) -> list[str]:
-        """All columns that are read, each once."""
-        roles = (self.action, self.episode, self.time, self.terminated, self.reward)
-        read = (*self.now, *self.after, *(name for name in roles if name is not None))
-        return list(dict.fromkeys(read))
-
-    @staticmethod
-    def find(table: str, there: list[str], model: FactoredMDP, manifest: Manifest) -> Places:
-        """Return where everything stands in a table with the given columns.
+    def places(self, table: str, columns: list[str], model: FactoredMDP) -> dict[str, str]:
+        """Return the column of every variable (x), next value (x') and role that a table has.
 
         Raises
         ------
@@ -154,33 +149,33 @@ class Places:
             If a column is missing, or the manifest names one that means nothing.
         """
         variables = [v.name for v in model.variables]
-        meanings = [*variables, *(f"{x}'" for x in variables), *ROLES]
-        for name in manifest.columns:
-            if name not in meanings:
-                raise DataError(f"columns: {name!r} must be one of {', '.join(meanings)}.")
-        said = manifest.columns
+        defaults = {x: (x,) for x in variables}
+        defaults |= {f"{x}'": (f"next_{x}", f"{x}'") for x in variables}
+        needed = {*defaults, *(name for name, word in self.columns.items() if word is not None)}
+        if len(model.actions) > 1:
+            needed.add("action")
+        defaults |= {role: (name,) for role, name in ROLES.items()}
+        for name in self.columns:
+            if name not in defaults:
+                raise DataError(f"columns: {name!r} must be one of {', '.join(defaults)}.")
+        places: dict[str, str] = {}
+        for meaning, names in defaults.items():
+            word = self.columns.get(meaning)
+            if word is None and meaning in self.columns and meaning not in needed:
+                continue  # not to be read
+            free = [name for name in names if meaning in needed or name not in places.values()]
+            choices = free if word is None else [word]
+            column = next((name for name in choices if name in columns), None)
+            if column is not None:
+                places[meaning] = column
+            elif meaning in needed:
+                raise DataError(
+                    f"{table}: must have a column for {meaning} "
+                    f"({' or '.join(map(repr, choices))}), has {', '.join(columns)}; say which one "
+                    f"it is (`columns={{{meaning!r}: NAME}}`)."
+                )
+        return places
 
-        def required(name: str, *defaults: str) -> str:
-            choices = [said[name]] if said.get(name) is not None else list(defaults)
-            for column in choices:
-                if column in there:
-                    return str(column)
-            raise DataError(
-                f"{table}: must have a column for {name} ({' or '.join(map(repr, choices))}), has "
-                f"{', '.join(there)}; say which one it is (`columns={{{name!r}: NAME}}`)."
-            )
 
-        now = tuple(required(x, x) for x in variables)
-        after = tuple(required(f"{x}'", f"next_{x}", f"{x}'") for x in variables)
-        taken = {*now, *after}
-        roles: dict[str, str | None] = {}
-        for role, default in ROLES.items():
-            if said.get(role) is not None:
-                roles[role] = required(role)
-            else:
-                free = role not in said and default in there and default not in taken
-                roles[role] = default if free else None
-        if roles["action"] is None and len(model.actions) > 1:
-            required("action", "action")
-        ignored = "reward" in said and said["reward"] is None and ROLES["reward"] in there
-        return Places(now, after, **roles, unread=ROLES["reward"] if ignored else None)
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and float(value).is_integer()

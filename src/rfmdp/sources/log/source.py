@@ -3,33 +3,29 @@
     log = read_log(model, "log.parquet", manifest=Manifest("none"))
     run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
 
-One pass checks every row of the data, a second one counts outcomes of a learning model, and what
-its assumptions are checked by. Both take as much memory as the model, however large the data are. A
-guarantee needs all transitions, whatever their outcome: people declare that (`selection: none`),
-and what the data can tell about it is checked.
+One pass checks every row of the data. A second one counts outcomes of a learning model, what its
+assumptions are checked by, and rewards. Both take as much memory as the model, however large the
+data are. A guarantee needs all transitions, whatever their outcome: people declare that
+(`selection: none`), and what the data can tell about it is checked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import starts
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import LEVEL, Check, Evidence
-from rfmdp.sources.index import SuccessorPairs
 from rfmdp.sources.log.manifest import Manifest, Selection
-from rfmdp.sources.log.reader import LogTransitions, TransitionReader
-from rfmdp.sources.log.rows import Problems
+from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.source import Paid, Payer, unlike
+from rfmdp.sources.source import Paid, Payer
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import FloatArray, IntArray
@@ -37,37 +33,62 @@ from rfmdp.types import FloatArray, IntArray
 OFTEN = 0.5  # seconds between two reports of progress
 MANY = 10_000  # faults after which nothing more is read
 TWINS = 20  # steps from which on equal tables are the same one, and no chance
+SINGLE = 1e-6  # tables may hold numbers of single precision
 ADVICE = "Nothing is guaranteed from such data: correct them, or declare what is possible."
-PAYS = "pay another reward than was declared"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """Recorded transitions of a system with a known structure; `read_log` makes it."""
 
-    model: FactoredMDP  # what is known
-    manifest: Manifest
-    pairs: SuccessorPairs
-    steps: int  # number of transitions
-    paid: Paid  # (pairs,) what transitions paid, if a column says so
-    last: IntArray  # states in which episodes terminated, ascending
-    episodes: int
-    followed: bool  # whether all tables have episodes, which say what was before
-    undated: bool  # whether some table lacks episodes or times, so that rows may stand twice
-    unread: bool  # whether some table has a column of rewards that was not to be read
-    digest: str
-    level: float
-    tables: tuple[LogTable, ...]
+    def __init__(
+        self, model: FactoredMDP, tables: list[LogTable], manifest: Manifest, level: float
+    ) -> None:
+        self.model, self.manifest, self.level = model, manifest, level
+        self.structure = Structure.of(model)
+        self._tables, self._paid = tables, Paid.nothing(model.rows)
+        self.steps = 0  # number of transitions
+        self.digest = ""  # of the data
+
+    def read(self, progress: Callable[[int, float], None] | None) -> None:
+        """Look at every row of the data; see `read_log`."""
+        problems = Problems()
+        self._reader = reader = LogReader(self.model, self.manifest, problems)
+        digests: dict[str, str] = {}
+        started, told = time.monotonic(), 0.0
+        for table in self._tables:
+            digest, before = hashlib.sha256(), self.steps
+            for steps in reader.transitions(table):
+                self.steps += len(steps.pairs)
+                if problems.count > MANY:
+                    raise problems.error(ADVICE)
+                digest.update(np.ascontiguousarray(steps.pairs, dtype=np.int32).tobytes())
+                if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
+                    told = now
+                    progress(reader.rows, now)
+            twin = digests.get(digest.hexdigest())
+            if twin is not None and self.steps - before >= TWINS:
+                raise DataError(
+                    f"{table.name}: must not have the same transitions as {twin}, but has."
+                )
+            digests[digest.hexdigest()] = table.name
+        if problems.count:
+            raise problems.error(ADVICE)
+        self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()
 
     @property
-    def structure(self) -> Structure:
-        """What is known."""
-        return Structure.of(self.model)
+    def episodes(self) -> int:
+        """Number of episodes that tables tell apart."""
+        return self._reader.episodes
 
     @property
     def trajectories(self) -> int:
-        """Number of episodes."""
+        """Number of episodes, at least one."""
         return max(self.episodes, 1)
+
+    @property
+    def last(self) -> IntArray:
+        """States in which episodes terminated, ascending."""
+        return np.flatnonzero(self._reader.over)
 
     @property
     def words(self) -> dict[str, str]:
@@ -84,23 +105,27 @@ class Log:
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee from these data assumes about them."""
         sentences: list[str] = [Assumption("recorded")]
-        if self.undated:
+        if self._reader.undated:
             sentences.append(
                 "no transition stands twice in the data, which shows only where they have columns "
                 "of episodes and times"
             )
-        if self.unread:
+        if self._reader.unread:
             sentences.append("the column of rewards, which was not read, has what is declared")
         return tuple(sentences)
 
-    def tally(self, counted: FactoredMDP) -> tuple[Tally, Evidence]:
+    def tally(
+        self, counted: FactoredMDP, declared: FloatArray | None = None
+    ) -> tuple[Tally, Evidence]:
         """Return the counts of a learning model's outcomes, and what its assumptions rest on.
+
+        What was paid is noted for `payer`, or compared with what rows must pay: `declared` (R,).
 
         Raises
         ------
         DataError
-            If the data may have been selected by their outcomes: nothing would be guaranteed. Or
-            if there are none.
+            If the data may have been selected by their outcomes: nothing would be guaranteed. If
+            there are none. Or if they contradict the rewards that are declared.
         """
         if self.manifest.selection is not Selection.NONE:
             raise DataError(
@@ -110,11 +135,30 @@ class Log:
             )
         if not self.steps:
             raise DataError("Data: there must be a transition to learn from, the tables are empty.")
-        tally, evidence = Tally.empty(counted, visits=True), Evidence(counted, self.followed)
-        for _, steps in self._again():
-            rows, successors = self.pairs.rows[steps.pairs], self.pairs.successors[steps.pairs]
-            count_transitions(counted, rows, successors, tally)
-            evidence.add(rows, successors, steps.before, steps.ages)
+        if declared is not None:
+            self._check_ends(declared)
+        tally, evidence = (
+            Tally.empty(counted, visits=True),
+            Evidence(counted, self._reader.followed),
+        )
+        self._paid = Paid.nothing(self.model.rows)
+        reader, differ = LogReader(self.model, self.manifest, Problems()), Problems()
+        for table in self._tables:
+            for steps in reader.transitions(table):
+                rows = reader.pairs.rows[steps.pairs]
+                successors = reader.pairs.successors[steps.pairs]
+                count_transitions(counted, rows, successors, tally)
+                evidence.add(rows, successors, steps.before, steps.ages)
+                if steps.reward is None:
+                    continue
+                self._paid.add(rows, steps.reward)
+                if declared is not None:
+                    _compare(declared[rows], steps.reward, differ.of(table.name, steps.number))
+        if differ.count:
+            raise differ.error(
+                "Correct them, declare what is paid, or learn rewards from them (`rewards=`). If "
+                "the column is about something else, do not read it (`columns={'reward': None}`)."
+            )
         return tally, evidence
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
@@ -133,49 +177,28 @@ class Log:
             raise DataError(
                 "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."
             )
-        by_row = self.paid.joined(starts(np.bincount(self.pairs.rows))[:-1])
-        return lambda rows, visits, seed, trajectory: by_row.take(rows)
+        return lambda rows, visits, seed, trajectory: self._paid.take(rows)
 
-    def expect(self, paid: FloatArray) -> None:
-        """Compare the column of rewards, if there is one, with what rows must pay, (R,).
-
-        Raises
-        ------
-        DataError
-            If they differ; the data are read again to name the rows. Or if rows must pay in states
-            in which episodes are over.
-        """
-        after = paid[self.model.row_ptr[self.last]]
+    def _check_ends(self, declared: FloatArray) -> None:
+        """Raise DataError if rows must pay in states in which episodes are over."""
+        after = declared[self.model.row_ptr[self.last]]
         if np.any(after):
             at = int(np.argmax(after != 0.0))
             raise DataError(
                 f"Data: an episode terminated in {self.model.state_name(int(self.last[at]))}, "
                 f"where the structure goes on to pay {after[at]:g} for ever; let it pay 0 there."
             )
-        declared = paid[self.pairs.rows]
-        if not self.paid.differs(declared):
-            return
-        problems = Problems()
-        for table, steps in self._again():
-            must, was = declared[steps.pairs], steps.reward
-            assert was is not None  # else nothing was paid that could differ
 
-            def shown(i: int, must: FloatArray = must, was: FloatArray = was) -> str:
-                paid = f"{was[i]:g}" if np.isfinite(was[i]) else "no number"
-                return f"{paid} instead of {must[i]:g}"
 
-            problems.add(table, PAYS, unlike(was, must), steps.number, shown)
-        raise problems.error(
-            "Correct them, declare what is paid, or learn rewards from them (`rewards=`). If the "
-            "column is about something else, do not read it (`columns={'reward': None}`)."
-        )
+def _compare(declared: FloatArray, paid: FloatArray, note: Note) -> None:
+    """Note rows (N,) that did not pay what is declared."""
 
-    def _again(self) -> Iterator[tuple[str, LogTransitions]]:
-        """Read the data once more: a table's name and some of its transitions."""
-        reader = TransitionReader(self.model, self.manifest, Problems())
-        for table in self.tables:
-            for steps in reader.transitions(table):
-                yield table.name, steps
+    def shown(i: int) -> str:
+        number = f"{paid[i]:g}" if np.isfinite(paid[i]) else "no number"
+        return f"{number} instead of {declared[i]:g}"
+
+    alike = np.abs(paid - declared) <= SINGLE * np.maximum(1.0, np.abs(declared))
+    note("pay another reward than was declared", ~alike, shown)
 
 
 def read_log(
@@ -208,48 +231,12 @@ def read_log(
     DataError
         If rows are not as they must be; the message names them, counted from 0.
     """
-    about = Manifest() if manifest is None else manifest
-    _require_level(level)
-    if not tables:
-        raise DataError("Data: there must be a table, found none.")
-    opened = [
-        source
-        for number, table in enumerate(tables, start=1)
-        for source in open_table(table, number)
-    ]
-    problems = Problems()
-    reader = TransitionReader(model, about, problems)
-    paid, total = Paid.nothing(len(reader.pairs)), 0
-    digests: dict[str, str] = {}
-    started, told = time.monotonic(), 0.0
-    for table in opened:
-        digest = hashlib.sha256()
-        before = total
-        for steps in reader.transitions(table):
-            total += len(steps.pairs)
-            if steps.reward is not None:
-                paid.add(steps.pairs, steps.reward)
-            if problems.count > MANY:
-                raise problems.error(ADVICE)
-            digest.update(np.ascontiguousarray(steps.pairs, dtype=np.int32).tobytes())
-            if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
-                told = now
-                progress(reader.rows, now)
-        twin = digests.get(digest.hexdigest())
-        if twin is not None and total - before >= TWINS:
-            raise DataError(f"{table.name}: must not have the same transitions as {twin}, but has.")
-        digests[digest.hexdigest()] = table.name
-    if problems.count:
-        raise problems.error(ADVICE)
-    everything = hashlib.sha256("".join(digests).encode()).hexdigest()
-    return Log(
-        model, about, reader.pairs, total, paid, np.flatnonzero(reader.over), reader.episodes,
-        reader.followed, reader.undated, reader.unread, everything, level, tuple(opened),
-    )  # fmt: skip
-
-
-def _require_level(level: float) -> None:
-    """Raise DataError unless a level is a probability that a false alarm can have."""
     number = isinstance(level, int | float | np.floating) and not isinstance(level, bool)
     if not number or not 0.0 < level < 1.0:
         raise DataError(f"level: must be a number above 0 and below 1, found {level!r}.")
+    if not tables:
+        raise DataError("Data: there must be a table, found none.")
+    opened = [part for i, table in enumerate(tables, start=1) for part in open_table(table, i)]
+    log = Log(model, opened, Manifest() if manifest is None else manifest, level)
+    log.read(progress)
+    return log

@@ -7,7 +7,7 @@ transitions of a model in the layout that is read by default.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +22,8 @@ from rfmdp.sources.simulator import Transitions
 from rfmdp.writing import replacing
 
 BATCH = 1 << 18  # rows at a time
-WRITTEN = (".parquet", ".arrow", ".csv")
 BLOCK = 1 << 24  # bytes of a text file at a time
+WRITTEN = (".parquet", ".arrow", ".csv")
 FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -40,8 +40,8 @@ class LogTable:
     read: Callable[[list[str]], Iterator[Any]]  # columns -> record batches
 
 
-def open_table(table: Any, number: int) -> Iterator[LogTable]:
-    """Yield the tables that something is: a file, those of a folder, a table in memory.
+def open_table(table: Any, number: int) -> list[LogTable]:
+    """Return the tables that something is: a file, those of a folder, a table in memory.
 
     Parameters
     ----------
@@ -57,22 +57,26 @@ def open_table(table: Any, number: int) -> Iterator[LogTable]:
         If it is none of these, or cannot be read.
     """
     library = arrow()
-    name = f"table {number}"
-    if isinstance(table, library.RecordBatchReader):  # which can be read once only
-        table = table.read_all()
     if isinstance(table, str | os.PathLike):
-        yield from _files(library, Path(table))
-    elif hasattr(table, "__arrow_c_stream__"):
-        yield _stream(library, name, table)
-    elif type(table).__module__.startswith("pandas"):
-        yield _stream(library, name, library.Table.from_pandas(table, preserve_index=False))
-    elif isinstance(table, Mapping):
-        yield _stream(library, name, library.table(dict(table)))
-    else:
+        path = Path(table)
+        if not path.is_dir():
+            return [_file(library, path)]
+        inside = sorted(place for place in path.iterdir() if _ending(place) in FORMATS)
+        if not inside:
+            raise FileError(f"{path}: must hold .parquet, .arrow or .csv files, holds none.")
+        return [_file(library, place) for place in inside]
+    try:
+        content = library.table(table)
+    except TypeError:
         raise UnsupportedError(
             "Data must be files, tables of Arrow, pandas or polars, or arrays by name; found "
             f"{type(table).__name__}."
-        )
+        ) from None
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        yield from content.select(columns).to_batches(BATCH)
+
+    return [LogTable(f"table {number}", content.column_names, read)]
 
 
 def arrow() -> ModuleType:
@@ -92,47 +96,35 @@ def arrow() -> ModuleType:
     return module
 
 
-def _files(library: ModuleType, path: Path) -> Iterator[LogTable]:
-    """Yield the table of a file, or of every file of a folder, by name."""
-    if path.is_dir():
-        inside = sorted(place for place in path.iterdir() if _ending(place) in FORMATS)
-        if not inside:
-            raise FileError(f"{path}: must hold .parquet, .arrow or .csv files, holds none.")
-        for place in inside:
-            yield from _files(library, place)
-        return
-    if not path.exists():
-        raise FileError(f"{path}: cannot be read (there is no such file); check the name.")
-    if _ending(path) not in FORMATS:
-        raise FileError(
-            f"{path}: data must end in one of {', '.join(FORMATS)}, or in these and .gz."
-        )
-    try:
-        yield _file(library, path)
-    except (library.ArrowException, OSError) as error:
-        raise FileError(f"{path}: cannot be read ({_line(error)}).") from error
-
-
 def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
 def _file(library: ModuleType, path: Path) -> LogTable:
     """Return a file; columns of a text are read as texts, so that every odd entry can be named."""
-    kind: Any = FORMATS[_ending(path)]
+    if not path.exists():
+        raise FileError(f"{path}: cannot be read (there is no such file); check the name.")
+    ending = _ending(path)
+    if ending not in FORMATS:
+        raise FileError(
+            f"{path}: data must end in one of {', '.join(FORMATS)}, or in these and .gz."
+        )
+    kind: Any = FORMATS[ending]
     text = kind == "csv"
     if kind == "parquet":
         kind = library.dataset.ParquetFileFormat(pre_buffer=False)
     elif text:
-        csv = library.csv
+        csv, tab = library.csv, "\t" if ending == ".tsv" else ","
         kind = library.dataset.CsvFileFormat(
-            csv.ParseOptions(
-                delimiter="\t" if _ending(path) == ".tsv" else ",", ignore_empty_lines=False
-            ),
+            csv.ParseOptions(delimiter=tab, ignore_empty_lines=False),
             convert_options=csv.ConvertOptions(strings_can_be_null=True),
             read_options=csv.ReadOptions(block_size=BLOCK),
         )
-    names = library.dataset.dataset(path, format=kind).schema.names
+    faults = (library.ArrowException, OSError)
+    try:
+        names = library.dataset.dataset(path, format=kind).schema.names
+    except faults as error:
+        raise FileError(f"{path}: cannot be read ({_line(error)}).") from error
     words = library.dictionary(library.int32(), library.string())
     schema = library.schema([(name, words) for name in names]) if text else None
 
@@ -143,7 +135,7 @@ def _file(library: ModuleType, path: Path) -> LogTable:
                 columns, batch_size=BATCH, batch_readahead=1, fragment_readahead=1,
                 use_threads=False, cache_metadata=False,
             ).to_batches()  # fmt: skip
-        except (library.ArrowException, OSError) as error:
+        except faults as error:
             raise DataError(f"{path}: must be readable to its end, but: {_line(error)}.") from error
 
     return LogTable(str(path), names, read)
@@ -153,19 +145,8 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _stream(library: ModuleType, name: str, table: Any) -> LogTable:
-    """Return a table that Arrow can stream from."""
-
-    def read(columns: list[str]) -> Iterator[Any]:
-        for batch in library.RecordBatchReader.from_stream(table):
-            for begin in range(0, batch.num_rows, BATCH):
-                yield batch.select(columns).slice(begin, BATCH)
-
-    return LogTable(name, list(library.RecordBatchReader.from_stream(table).schema.names), read)
-
-
 def table_of(model: FactoredMDP, data: Transitions) -> Any:
-    """Return an Arrow table: episode, t, variables, action, next values, truncated.
+    """Return an Arrow table: episode, t, variables, action, next values.
 
     Examples
     --------
@@ -180,9 +161,8 @@ def table_of(model: FactoredMDP, data: Transitions) -> Any:
     library = arrow()
     ptr = starts(data.lengths)
     episode = owners(ptr)
-    time = np.arange(len(episode)) - ptr[episode]
+    columns: dict[str, Any] = {"episode": episode, "t": np.arange(len(episode)) - ptr[episode]}
     before = model.row_states[data.rows]
-    columns: dict[str, Any] = {"episode": episode, "t": time}
     for name, states in (("{}", before), ("next_{}", data.successors)):
         for i, v in enumerate(model.variables):
             values = model.valuations[states, i]
@@ -206,13 +186,12 @@ def write_log(model: FactoredMDP, data: Transitions, path: str | os.PathLike[str
     FileError
         If the ending is another one, or the file cannot be written.
     """
-    place = Path(path)
     library = arrow()
-    writers: dict[str, Callable[[Any, Path], None]] = {
+    check_ending(path)
+    writers: dict[str, Callable[[Any, str], None]] = {
         ".parquet": library.parquet.write_table,
-        ".arrow": lambda table, part: library.feather.write_feather(table, str(part)),
+        ".arrow": library.feather.write_feather,
         ".csv": library.csv.write_csv,
     }
-    check_ending(place)
-    with replacing(place) as part:
-        writers[place.suffix](table_of(model, data), part)
+    with replacing(Path(path)) as part:
+        writers[Path(path).suffix](table_of(model, data), str(part))
