@@ -58,12 +58,6 @@ from .formats.umb import (
 from .formats.umb_write import (
     write_umb as write_umb,
 )
-from .inner.alternating import (
-    Alternating as Alternating,
-)
-from .inner.combined import (
-    Sandwich as Sandwich,
-)
 from .inner.exact import (
     Exact as Exact,
 )
@@ -75,7 +69,6 @@ from .inner.mccormick import (
     Variant as Variant,
 )
 from .inner.radius_sum import (
-    Composition as Composition,
     RadiusSum as RadiusSum,
 )
 from .inner.sequential import (

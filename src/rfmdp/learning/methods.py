@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.combined import Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
-from rfmdp.inner.radius_sum import Composition, RadiusSum
+from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
@@ -46,12 +44,6 @@ PAPER_MCCORMICK = Method(
     budget=PerProbability(),
     granularity=Granularity.LOCAL,
 )
-PAPER_MCCORMICK_LP = replace(
-    PAPER_MCCORMICK,
-    name="paper-mccormick-lp",
-    about="The paper's boxes, composed by the McCormick programme where cheap bounds leave a gap.",
-    inner=Screened(McCormick()),
-)
 PAPER_INTERVAL = replace(
     PAPER_MCCORMICK,
     name="paper-interval",
@@ -70,7 +62,7 @@ PAPER_L1 = Method(
     confidence=Weissman(),
     budget=PerComponent(),
     granularity=Granularity.LOCAL,
-    inner=RadiusSum(Composition.SUM),
+    inner=RadiusSum(),
 )
 ANYTIME = Method(
     "anytime",
@@ -104,7 +96,7 @@ ROLLOUT = replace(
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, PAPER_MCCORMICK_LP,
+        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK,
         ANYTIME, ANYTIME_LOCAL, GAP_DIRECTED, TIED, ROLLOUT,
     )
 }  # fmt: skip
