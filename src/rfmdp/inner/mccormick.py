@@ -64,9 +64,8 @@ class Variant(Enum):
 class McCormick:
     """The McCormick relaxation: proves `below` if nature minimises, `above` if it maximises.
 
-    Only the attainable bounds of the marginals are read: a set that is not a box is replaced by its
-    enclosing box. A row with one uncertain marginal needs no programme and is exact. The default
-    variant is the published "0 % gap".
+    Only bounds of the marginals are read: every set is replaced by its enclosing box. A row with
+    one uncertain marginal is exact. The default variant is the published "0 % gap".
     """
 
     name: ClassVar[str] = "mccormick"  # as on the command line
@@ -193,8 +192,9 @@ class _Product:
         return float(low_P @ (A @ low)) + scale * total, error, joint
 
     def _joint(self, entries: FloatArray) -> FloatArray:
-        joint: FloatArray = np.maximum(entries[self.entry] * self.weight, 0.0)
-        return joint / joint.sum()
+        joint = np.maximum(entries[self.entry] * self.weight, 0.0)
+        scaled: FloatArray = joint / joint.sum()
+        return scaled
 
 
 class Programme(NamedTuple):
