@@ -40,8 +40,6 @@ from .formats.storm import (
     to_stormpy as to_stormpy,
 )
 from .formats.umb import read_umb as read_umb, write_umb as write_umb
-from .inner.alternating import Alternating as Alternating
-from .inner.combined import Sandwich as Sandwich
 from .inner.exact import Exact as Exact
 from .inner.interval import IntervalArithmetic as IntervalArithmetic
 from .inner.mccormick import (
@@ -49,7 +47,6 @@ from .inner.mccormick import (
     Variant as Variant,
 )
 from .inner.radius_sum import (
-    Composition as Composition,
     RadiusSum as RadiusSum,
 )
 from .inner.sequential import Sequential as Sequential

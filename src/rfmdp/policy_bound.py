@@ -21,8 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.inner.combined import OneSided
-from rfmdp.inner.protocol import Inner
+from rfmdp.inner.protocol import Inner, OneSided
 from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import restrict

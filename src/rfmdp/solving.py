@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError, SolverError, UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.inner.exact import Exact
-from rfmdp.inner.protocol import Inner, Side
+from rfmdp.inner.protocol import Inner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP
@@ -34,10 +34,9 @@ from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.mixed import solve_mixed
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import LimitReached, Limits
-from rfmdp.outer.solution import Policy, Solution, Status
-from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare
+from rfmdp.outer.solution import Policy, Solution
+from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare, to_solution
 from rfmdp.outer.unbounded import solve_unbounded
-from rfmdp.rounding import UNIT, one_minus
 from rfmdp.sets.supports import DoubtfulSupport, decided
 from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
@@ -101,31 +100,32 @@ def solve(
     >>> bounds.lower <= 0.2 <= bounds.upper, bounds.width < 1e-6
     (True, True)
     """
-    method = inner or Exact()
+    method, limits = inner or Exact(), limits or Limits()
+    if not isinstance(model, LatticeMDP | BlockedMDP):
+        require_valid(model)
+    specification = as_spec(spec, model)
     if isinstance(model, LatticeMDP):
-        return _solve_by_factors(model, as_spec(spec, model), method, limits, states)
+        return _solve_by_factors(model, specification, method, limits, where(model, states))
     if isinstance(model, BlockedMDP):
-        return solve_blocked(model, as_spec(spec, model), method, limits or Limits(), states)
-    require_valid(model)
-    specification = with_automaton(as_spec(spec, model), automaton)
-    if isinstance(specification.objective, BudgetUntil):
-        return solve_budget(
-            model, specification, where(model, states), partial(_solve_at, inner, limits)
-        )
-    if isinstance(specification.objective, Temporal | TemporalReward):
-        return solve_temporal(
-            model, specification, where(model, states),
-            lambda product, request, interest: solve(
-                product.model, request, inner=inner, limits=limits, states=interest, warm=warm
-            ),
-        )  # fmt: skip
-    limits = limits or Limits()
-    if isinstance(specification.objective, Parity):
-        return solve_parity(
-            model, specification, where(model, states), method.name, limits,
-            partial(solve, inner=inner),
-        )  # fmt: skip
-    task = prepare(pose(model, specification), method, limits, where(model, states))
+        interest = where(model.frame, states)
+        return solve_blocked(model, specification, method, limits, interest)
+    interest, specification = where(model, states), with_automaton(specification, automaton)
+    again = partial(solve, inner=inner, limits=limits)
+    match specification.objective:  # models made of this one, solved in turn
+        case BudgetUntil():
+            return solve_budget(model, specification, interest, again)
+        case Temporal() | TemporalReward():
+            return solve_temporal(
+                model, specification, interest,
+                lambda product, request, interest: again(
+                    product.model, request, states=interest, warm=warm
+                ),
+            )  # fmt: skip
+        case Parity():
+            return solve_parity(
+                model, specification, interest, method.name, limits, partial(solve, inner=inner)
+            )
+    task = prepare(pose(model, specification), method, limits, interest)
     guess = _guess(task.problem, warm)
     with task.stats.phase("solve"):
         try:
@@ -135,14 +135,8 @@ def solve(
     return to_solution(task, specification, method.name, result)
 
 
-def _solve_at(
-    inner: Inner | None, limits: Limits | None, model: FactoredMDP, spec: Spec, states: BoolArray
-) -> Solution:
-    return solve(model, spec, inner=inner, limits=limits, states=states)
-
-
 def _solve_by_factors(
-    model: LatticeMDP, spec: Spec, inner: Inner, limits: Limits | None, states: StateSet
+    model: LatticeMDP, spec: Spec, inner: Inner, limits: Limits, interest: BoolArray
 ) -> Solution:
     """Solve a model whose transitions are not written out; nature's choice is exact."""
     # the contraction is compiled only where it is used
@@ -153,7 +147,7 @@ def _solve_by_factors(
             f"A model that is not written out is solved by the exact method, not by {inner.name}; "
             "leave the method out, or load the model with load_prism."
         )
-    return solve_lattice(model, spec, limits or Limits(), where(model, states))
+    return solve_lattice(model, spec, limits, interest)
 
 
 def as_spec(request: Spec | Property | str, model: AnyModel, *, settled: bool = False) -> Spec:
@@ -208,6 +202,17 @@ def _guess(problem: Problem, warm: Solution | FloatArray | None) -> FloatArray |
     return guess
 
 
+SOLVERS: Mapping[Form, Callable[[Task, FloatArray | None], StateBounds]] = {
+    Form.REACH: solve_unbounded,
+    Form.TO_TARGET: solve_unbounded,
+    Form.TOTAL: solve_unbounded,
+    Form.MIXED: solve_mixed,
+    Form.DISCOUNTED: solve_discounted,
+    Form.AVERAGE: solve_average,
+}
+"""The solver of every form but a finite horizon; from a first guess (S,) of the values."""
+
+
 def _run(task: Task, warm: FloatArray | None) -> StateBounds:
     """Find bounds by the solver of the problem's form."""
     problem = task.problem
@@ -215,12 +220,7 @@ def _run(task: Task, warm: FloatArray | None) -> StateBounds:
         return solve_steps(task)
     try:
         task.clock.check_overdue()
-        if problem.form is Form.DISCOUNTED:
-            return solve_discounted(task, warm)
-        if problem.form is Form.AVERAGE:
-            return solve_average(task)
-        solve_form = solve_mixed if problem.form is Form.MIXED else solve_unbounded
-        result = solve_form(task, warm)
+        result = SOLVERS[problem.form](task, warm)
     except LimitReached as reached:  # before there was anything to prove
         result = nothing_proven(problem, reached.status)
     return solve_prefix(task, result) if problem.steps else result
@@ -245,81 +245,6 @@ def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> StateBounds:
         best, lower=below.lower, upper=above.upper, stopped=below.stopped or above.stopped,
         witness=None,
     )  # fmt: skip
-
-
-def to_solution(task: Task, spec: Spec, inner: str, result: StateBounds) -> Solution:
-    """Return what was found as a `Solution`, turned back if the problem was the opposite one.
-
-    Drops sides that nobody proved, clips probabilities, and says how it ended.
-    """
-    problem, value, witness = task.problem, result.value, result.witness
-    lower, upper = result.lower, result.upper
-    if problem.probability:
-        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-    lower, upper = _with_lost_rewards(problem, lower, upper)
-    both = task.proves == Side.BOTH
-    close = both and task.excess(lower, upper) <= 1.0
-    status = Status.CERTIFIED if close else result.stopped or Status.GAP_OPEN
-    if both:
-        value = np.clip(value, lower, upper)
-    low = lower if task.proves & Side.BELOW else None
-    high = upper if task.proves & Side.ABOVE else None
-    if problem.flipped:
-        if problem.form is Form.REACH and witness is None:
-            witness = low, high
-        low, high, value = (
-            None if high is None else one_minus(high, -1.0),
-            None if low is None else one_minus(low, 1.0),
-            1.0 - value,
-        )
-    _refuse_overflow(problem, low, high, value)
-    precision = task.limits.precision
-    if close and low is not None and high is not None:
-        precision = task.limits.reached(low, high, task.interest)
-    done = task.operator.inner.stats
-    task.stats.rows_branched, task.stats.nodes = done.branched, done.nodes
-    return Solution(
-        problem.model, spec, inner, status, low, high, value,
-        Policy(np.atleast_2d(result.choice)), precision, task.stats, witness,
-        task.limits.measure.name, task.interest,
-    )  # fmt: skip
-
-
-def _with_lost_rewards(
-    problem: Problem, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds (S,) that hold for the exact rewards, if `problem` has rounded ones.
-
-    A rounded sum is off by at most half a unit in its last place. Values are monotone in rewards;
-    those of rewards >= 0 are off by the same share, the others by as much per step. Twice that is
-    paid, and so bounds that were inductive still are.
-    """
-    if problem.lost is None or problem.form in (Form.MIXED, Form.AVERAGE):  # these paid for it
-        return lower, upper
-    if problem.form in (Form.TOTAL, Form.TO_TARGET):
-        below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)
-    else:
-        unit = float(np.spacing(np.abs(problem.reward[problem.lost != 0.0])).max())
-        endless = problem.form is Form.DISCOUNTED
-        steps = 1.0 / (1.0 - problem.discount) if endless else len(problem.steps)
-        below = above = np.full(len(lower), 2.0 * unit * steps)
-    return (
-        np.where(below > 0.0, np.nextafter(lower - below, -np.inf), lower),
-        np.where(above > 0.0, np.nextafter(upper + above, np.inf), upper),
-    )
-
-
-def _refuse_overflow(
-    problem: Problem, lower: FloatArray | None, upper: FloatArray | None, value: FloatArray
-) -> None:
-    """Raise SolverError if bounds left the floats: they would prove what is not so."""
-    bounds = [b for b in (lower, upper, value) if b is not None]
-    broken = any(np.isnan(b).any() for b in bounds)
-    if problem.form in (Form.STEPS, Form.DISCOUNTED):  # no value of these is infinite
-        broken = broken or (lower is not None and bool(np.any(lower == np.inf)))
-        broken = broken or (upper is not None and bool(np.any(upper == -np.inf)))
-    if broken:
-        raise SolverError("The values are too large for floats; scale the rewards down.")
 
 
 def evaluate(
@@ -377,9 +302,8 @@ def evaluate(
         fixed = restrict(model, policy.rows[0])
         return solve(fixed, request, inner=inner, limits=limits, states=states)
     if isinstance(request.objective, BudgetUntil) and len(policy.rows) == request.objective.layers:
-        return solve_budget(
-            model, request, where(model, states), partial(_solve_at, inner, limits), policy
-        )
+        again = partial(solve, inner=inner, limits=limits)
+        return solve_budget(model, request, where(model, states), again, policy)
     problem = pose(model, request)
     rules = len(problem.steps) + (problem.form is not Form.STEPS)
     if not problem.steps or rules != len(policy.rows):

@@ -12,7 +12,7 @@ from rfmdp.answers.answer import check
 from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.cli.answers import answer_lines, answer_record
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.alternating import Alternating
+from rfmdp.inner.sequential import Sequential
 from rfmdp.language.ast import Binary, Call, Literal, Type
 from rfmdp.language.load import parse_prism
 from rfmdp.outer.settings import Limits
@@ -106,12 +106,12 @@ def test_nothing_proven_is_said_so():
 
 @pytest.mark.parametrize("text", ['Pmin=? [ F "same" ]', 'Pmaxmin=? [ F "same" ]'])
 def test_a_one_sided_method_reports_the_side_that_it_proves(text):
-    """Coordinate descent proves one side: that is the number, not an iterate near it."""
-    answer = check(parse_prism(RACE), text, inner=Alternating())
+    """A relaxation proves one side: that is the number, not an iterate near it."""
+    answer = check(parse_prism(RACE), text, inner=Sequential())
     (side,) = (x for x in (answer.lower, answer.upper) if x is not None)
     assert answer.value == side
     assert answer.side == (-1 if side == answer.lower else 1)
-    assert "bound: the" in list(answer_lines(answer, "alternating", 0.0))[-1]
+    assert "bound: the" in list(answer_lines(answer, "sequential", 0.0))[-1]
 
 
 @pytest.mark.parametrize("text", ['Pmaxmin=? [ F "same" ]', 'Pminmax=? [ F "same" ]'])

@@ -261,23 +261,24 @@ def test_verbose_and_quiet(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("inner", "reserve"),
+    ("nature", "reserve"),
     [
-        ("alternating", "(an upper bound: the lower side is not proven)"),
-        ("interval", "(a lower bound: the upper side is not proven)"),
+        ("max", "(an upper bound: the lower side is not proven)"),
+        ("min", "(a lower bound: the upper side is not proven)"),
     ],
 )
-def test_a_side_that_is_not_proven_is_not_printed_as_if_it_were(tmp_path, capsys, inner, reserve):
+def test_a_side_that_is_not_proven_is_not_printed_as_if_it_were(tmp_path, capsys, nature, reserve):
     """The one line of --quiet says which side a number is."""
     (tmp_path / "two.prism").write_text(
         "mdp module a x:[0..1]; [go] true -> 0.5:(x'=1)+0.5:true; endmodule "
         "module b y:[0..1]; [go] true -> 0.5:(y'=1)+0.5:true; endmodule"
     )
-    words = [str(tmp_path / "two.prism"), "--radius", "0.1", "--inner", inner, "-q"]
-    assert run(["solve", *words, "--prop", "Pmaxmin=? [ X x=y ]"]) == 2
+    words = [str(tmp_path / "two.prism"), "--radius", "0.1", "--inner", "interval", "-q"]
+    question = f"Pmax{nature}=? [ X x=y ]"
+    assert run(["solve", *words, "--prop", question]) == 2
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith(reserve)
-    assert run(["solve", *words[:3], "-q", "--prop", "Pmaxmin=? [ X x=y ]"]) == 0
+    assert run(["solve", *words[:3], "-q", "--prop", question]) == 0
     assert "(" not in capsys.readouterr().out
 
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 
 from examples import quarter
-from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.sequential import Sequential
 from rfmdp.kernels.decorator import recorded
@@ -33,21 +32,19 @@ def ball_problems(count, shape, exponent, rng, radius=0.15):
 @pytest.mark.parametrize("nature", [MIN, MAX])
 @pytest.mark.parametrize(("shape", "exponent"), [((3, 3), 2.0), ((4, 3), 1.5), ((3, 2, 3), 3.0)])
 def test_open_rows_enclose_the_value(shape, exponent, nature):
-    """Rows keep the gap between the relaxation and the restriction, and say that it is open."""
+    """Rows keep the gap between the relaxation and a witness, and say that it is open."""
     problems = ball_problems(5, shape, exponent, np.random.default_rng(0))
     below, above, solver = solve(Exact(), problems, nature)
     assert solver.stats.open_rows == np.count_nonzero(above - below > 2e-12)
-    sides = solve(Sequential(), problems, nature)[:2], solve(Alternating(), problems, nature)[:2]
-    relaxed, restricted = sides if nature is MIN else sides[::-1]
-    assert np.all(relaxed[0] <= above)
-    assert np.all(below <= restricted[1])
+    relaxed = solve(Sequential(), problems, nature)
+    assert np.all(relaxed[0] <= above) if nature is MIN else np.all(relaxed[1] >= below)
     for problem, low, high in zip(problems, below, above, strict=True):
         least, most = problem.bracket(nature)
         assert low <= most
         assert high >= least
 
 
-@pytest.mark.parametrize("inner", [Exact(), Sequential(), Alternating()], ids=repr)
+@pytest.mark.parametrize("inner", [Exact(), Sequential()], ids=repr)
 def test_kernels_were_compiled_once_more_for_smooth_sets(inner):
     """Sets of all kinds have arrays of the same types, so that one compilation serves them."""
     found = []

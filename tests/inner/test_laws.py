@@ -7,13 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half, quarter
-from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.inner.alternating import Alternating
-from rfmdp.inner.combined import Sandwich
+from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.protocol import Side
 from rfmdp.inner.sequential import Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
@@ -26,16 +23,14 @@ from .test_exact import solve
 
 @half
 @given(st.lists(row_problems(boxes, joint=32), min_size=1, max_size=4))
-def test_relaxations_and_restrictions_are_ordered(problems):
-    """Interval <= sequential <= exact <= alternating, nature minimising."""
+def test_relaxations_are_ordered(problems):
+    """Interval <= sequential <= exact, nature minimising."""
     loose = solve(IntervalArithmetic(), problems)[0]
     tight = solve(Sequential(), problems)[0]
-    low, high, _ = solve(Exact(), problems)
-    inner = solve(Alternating(), problems)[1]
+    high = solve(Exact(), problems)[1]
     slack = 1e-12 * np.array([p.span + 1e-3 * np.abs(p.tensor).max() for p in problems])
     assert np.all(loose <= tight + slack)
     assert np.all(tight <= high)
-    assert np.all(low <= inner)
 
 
 def test_mccormick_lies_between_interval_and_exact():
@@ -60,7 +55,7 @@ def test_radius_zero_is_the_nominal_expectation(problem):
     for exact in (True, False):
         sets = tuple(Singleton(p) if exact else LinfBall(p, 0.0) for p in points)
         known = RowProblem(sets, problem.successors, problem.values)
-        inners = (Exact(), IntervalArithmetic(), Sequential(), Alternating())
+        inners = (Exact(), IntervalArithmetic(), Sequential())
         for inner, nature in itertools.product(inners, (MIN, MAX)):
             sides = [x[0] for x in solve(inner, [known], nature)[:2] if np.isfinite(x[0])]
             allowed = 1e-12 * problem.span + 1e-14 * np.abs(problem.tensor).max()
@@ -121,14 +116,6 @@ def test_both_orders_answer_with_the_better_one():
             assert value == pytest.approx(proven[r], abs=1e-13)
 
 
-def test_sandwich_refuses_two_proofs_of_one_side():
-    """Two relaxations are no sandwich, and the message says what to join."""
-    model, _ = joined_model(random_problems(1, np.random.default_rng(0)))
-    with pytest.raises(UnsupportedError, match="same side"):
-        Sandwich(Sequential(), IntervalArithmetic()).prepare(model, MIN)
-    assert Sandwich(Sequential(), Alternating()).prepare(model, MIN).proves is Side.BOTH
-
-
 def test_vertex_enumeration_refuses_before_it_works():
     """Balls without vertices and too many products are named with the reason."""
     ball = RowProblem((LpBall([0.5, 0.25, 0.25], 0.1, 2.0),), np.arange(3), np.arange(3.0))
@@ -137,12 +124,6 @@ def test_vertex_enumeration_refuses_before_it_works():
     model, _ = joined_model(random_problems(1, np.random.default_rng(0)))
     with pytest.raises(UnsupportedError, match="products of vertices"):
         VertexEnumeration(product_limit=1).prepare(model, MIN)
-
-
-def test_alternating_needs_a_start():
-    """No start is no method."""
-    with pytest.raises(ModelError, match="starts must be >= 1"):
-        Alternating(starts=0)
 
 
 def test_merged_successors_add_up():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -289,7 +290,8 @@ def test_any_other_argument_was_taken_for_highs():
 @pytest.mark.parametrize("status", ["kInfeasible", "kNew"])
 def test_every_other_status_raises(monkeypatch, status):
     """A status that is no optimum, known or not, is an error that names row and status."""
-    monkeypatch.setattr(mccormick._Solver, "_run", lambda self, tolerance: status)
+    ended = SimpleNamespace(name=status)
+    monkeypatch.setattr("highspy.Highs.getModelStatus", lambda self: ended)
     box = Interval(np.full(2, 0.4), np.full(2, 0.6))
     prepared = McCormick().prepare(one_row_model([box, box], 4), MIN)
     with pytest.raises(SolverError, match=rf"row 0 \(state 0, action go\).*{status}"):

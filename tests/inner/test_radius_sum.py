@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.packing import APART, zeros_apart
 from rfmdp.inner.protocol import Side
-from rfmdp.inner.radius_sum import Composition, RadiusSum
+from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.objective import MAX, MIN
 from rfmdp.rounding import CURVED_TERMS, TERM
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
@@ -86,7 +86,7 @@ def test_linear_balls_equal_scipy(exponent, radius):
     value = 5.0 + rng.normal(size=12)
     centre = product_tensor([s.nominal for s in sets])
     expected = linear_ball_minimum(centre, 3 * radius, exponent, value)
-    found = bound_of(RadiusSum(Composition.SUM), sets, value)
+    found = bound_of(RadiusSum(), sets, value)
     assert found == pytest.approx(expected, abs=1e-8)
 
 
@@ -109,7 +109,7 @@ def test_bound_is_below_every_product(exponent):
     for radius, sizes in [(0.02, (3, 2)), (0.2, (2, 2, 2)), (0.6, (2, 2))]:
         sets = random_balls(rng, sizes, radius, exponent)
         value = rng.normal(size=int(np.prod(sizes)))
-        bound = max(bound_of(RadiusSum(composition), sets, value) for composition in Composition)
+        bound = bound_of(RadiusSum(), sets, value)
         members = [minimise(s, rng.normal(size=s.size))[1] for s in sets]
         for k in range(len(sets)):
             tensor = value.reshape(sizes)
@@ -118,21 +118,6 @@ def test_bound_is_below_every_product(exponent):
                     tensor = np.tensordot(tensor, members[axis], axes=([axis], [0]))
             members[k] = minimise(sets[k], tensor)[1]
         assert bound <= product_tensor(members) @ value
-
-
-def test_coupled_radius_is_tighter_than_the_sum():
-    """2 (1 - prod(1 - eps/2)) gives a higher lower bound in the L1 norm, and only there."""
-    rng = np.random.default_rng(4)
-    sets = random_balls(rng, (3, 3, 3), 0.3, 1.0)
-    value = rng.normal(size=27)
-    coupled = bound_of(RadiusSum(), sets, value)
-    assert coupled > bound_of(RadiusSum(Composition.SUM), sets, value) + 1e-3
-    centre = product_tensor([s.nominal for s in sets])
-    expected = linear_ball_minimum(centre, 2 * (1 - 0.85**3), 1.0, value)
-    assert coupled == pytest.approx(expected, abs=1e-8)
-    sets = random_balls(rng, (3, 3), 0.1, 2.0)
-    found = {c: bound_of(RadiusSum(c), sets, value[:9]) for c in Composition}
-    assert found[Composition.SUM] == found[Composition.COUPLED]
 
 
 def test_bits_do_not_depend_on_where_memory_lies():
@@ -156,10 +141,9 @@ def test_radius_is_capped(exponent):
     value = rng.normal(size=6)
     for radius in (1.9, 1e3, 1e300):
         sets = random_balls(rng, (2, 3), radius, exponent)
-        for composition in Composition:
-            found = bound_of(RadiusSum(composition), sets, value)
-            assert found == pytest.approx(value.min(), abs=1e-12)
-            assert found <= value.min()
+        found = bound_of(RadiusSum(), sets, value)
+        assert found == pytest.approx(value.min(), abs=1e-12)
+        assert found <= value.min()
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)

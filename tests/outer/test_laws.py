@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from rfmdp.comparison import compare
-from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
-from rfmdp.inner.alternating import Alternating
-from rfmdp.inner.combined import Sandwich
+from rfmdp.errors import ModelError, NotCertifiedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
@@ -217,18 +215,18 @@ def test_progress_is_called():
     assert {phase for phase, _, _ in seen} <= {"solve", "certify", "approach", "steps"}
 
 
-@pytest.mark.parametrize("inner", [IntervalArithmetic(), Sequential(), McCormick(), Alternating()],
-                         ids=lambda i: i.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "inner", [IntervalArithmetic(), Sequential(), McCormick()], ids=lambda i: i.name
+)
 @pytest.mark.parametrize("spec", [REACH, COST, Spec(Discounted(0.9, "cost"), MAX, MIN),
                                   Spec(Cumulative(4, "cost"), MIN, MAX),
                                   Spec(Until("init", "goal", None, 1), MAX, MIN)])  # fmt: skip
 def test_one_sided_methods_leave_the_other_side_open(inner, spec):
-    """A relaxation proves nature's far side, a restriction the near one, nobody both."""
+    """A relaxation proves nature's far side alone."""
     model = walk()
     exact = solve(model, spec, states=np.ones(model.states, bool)).require_certified()
     result = solve(model, spec, inner=inner, states=np.ones(model.states, bool))
-    relaxes = not isinstance(inner, Alternating)
-    if (spec.nature is MAX) == relaxes:
+    if spec.nature is MAX:
         proven, missing, near = result.upper, result.lower, exact.lower
         assert np.all(proven >= near)
     else:
@@ -243,22 +241,10 @@ def test_one_sided_methods_leave_the_other_side_open(inner, spec):
 
 
 def test_guarantee_of_a_missing_side_is_refused():
-    """The restriction proves no guarantee against an opposing nature."""
+    """A relaxation proves no guarantee where nature helps."""
+    spec = replace(REACH, nature=MAX)
     with pytest.raises(NotCertifiedError, match="lower"):
-        _ = solve(walk(), REACH, inner=Alternating()).guarantee
-
-
-@pytest.mark.parametrize("spec", [REACH, COST])
-def test_sandwich_fills_both_sides(spec):
-    """Together they enclose the exact value; two of a kind are refused before any work."""
-    exact = solve(walk(), spec).require_certified().at_initial()
-    both = Sandwich(Sequential(), Alternating())
-    result = solve(walk(), spec, inner=both, limits=Limits(sweeps=200)).at_initial()
-    assert 0.0 < result.lower <= exact.upper
-    assert exact.lower <= result.upper < np.inf
-    assert result.width < exact.upper  # hardly any row of this model needs more than both methods
-    with pytest.raises(UnsupportedError, match="same side"):
-        solve(walk(), spec, inner=Sandwich(Sequential(), IntervalArithmetic()))
+        _ = solve(walk(), spec, inner=Sequential()).guarantee
 
 
 @pytest.mark.parametrize("seed", range(30))

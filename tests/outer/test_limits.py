@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rfmdp.inner.combined import OneSided
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.protocol import OneSided
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Total, Until
 from rfmdp.outer import plain, settings

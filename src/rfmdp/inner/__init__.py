@@ -3,7 +3,6 @@
 protocol    the contract: proven sides of rows, and nature's answers
 methods     the methods by name
 packing     sets and rows laid out for kernels
-exact, vertices, interval, mccormick, sequential, radius_sum, alternating
+exact, vertices, interval, mccormick, sequential, radius_sum
             a method each
-combined    methods of two others
 """

@@ -27,7 +27,6 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, reduce
-from types import ModuleType
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -41,7 +40,6 @@ from rfmdp.rounding import KNOWN, UNIT, backup_margin
 from rfmdp.types import FloatArray, IntArray
 
 PROGRAMMES = 256  # programmes that are kept, with the basis of their last solution
-TOLERANCE, LOOSE = 1e-9, 1e-6
 OPTIONS = {
     "output_flag": False,
     "threads": 1,
@@ -66,9 +64,8 @@ class Variant(Enum):
 class McCormick:
     """The McCormick relaxation: proves `below` if nature minimises, `above` if it maximises.
 
-    Only the attainable bounds of the marginals are read: a set that is not a box (an L1 ball, a
-    polytope) is replaced by its enclosing box, a larger relaxation. A row with one uncertain
-    marginal needs no programme and is exact. The default variant is the published "0 % gap".
+    Only bounds of the marginals are read: every set is replaced by its enclosing box. A row with
+    one uncertain marginal is exact. The default variant is the published "0 % gap".
     """
 
     name: ClassVar[str] = "mccormick"  # as on the command line
@@ -164,7 +161,7 @@ class _Product:
             self._relaxed = lp, _Solver(lp)
 
     def greedy(self, tensor: FloatArray) -> tuple[float, float, FloatArray]:
-        """Return minimum, its error and the joint distribution of one uncertain marginal."""
+        """Return minimum, error and joint distribution of one uncertain marginal."""
         order = np.argsort(tensor, kind="stable")
         low, width, _, free = self._box
         p, wide = low.copy(), width[order]
@@ -312,24 +309,17 @@ def _safe_minimum(lp: Programme, cost: FloatArray, dual: FloatArray) -> tuple[fl
     return total, float(weights.sum()), float(weights @ lp.error)
 
 
-def _highspy() -> ModuleType:
-    """Return HiGHS, or say how to get it."""
-    try:
-        import highspy
-    except ImportError as error:
-        raise UnsupportedError(
-            "McCormick needs highspy, which is not installed; install the extra: pip install "
-            "'rfmdp[mccormick]'. `Exact()` needs nothing, is as fast and never less precise."
-        ) from error
-    module: ModuleType = highspy
-    return module
-
-
 class _Solver:
     """A programme in HiGHS; every solution starts from the basis of the last one."""
 
     def __init__(self, lp: Programme) -> None:
-        highspy = _highspy()
+        try:
+            import highspy
+        except ImportError as error:
+            raise UnsupportedError(
+                "McCormick needs highspy, which is not installed; install the extra: pip install "
+                "'rfmdp[mccormick]'. `Exact()` needs nothing, is as fast and never less precise."
+            ) from error
         self._highs = highspy.Highs()
         for name, value in OPTIONS.items():
             self._highs.setOptionValue(name, value)
@@ -347,16 +337,14 @@ class _Solver:
     def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the values of the columns that minimise, and the multipliers of the rows."""
         self._highs.changeColsCost(len(cost), self._columns, cost)
-        if self._run(TOLERANCE) != "kOptimal":
+        for tolerance in (1e-9, 1e-6):
+            self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+            self._highs.run()
+            status = self._highs.getModelStatus().name
+            if status == "kOptimal":
+                solution = self._highs.getSolution()
+                return np.array(solution.col_value), np.array(solution.row_dual)
             # feasible and bounded by construction: suspect the warm start and the tolerance
             self._highs.clearSolver()
-            if (status := self._run(LOOSE)) != "kOptimal":
-                raise SolverError(f"the solver ended without an optimum: {status}.")
-        solution = self._highs.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual)
-
-    def _run(self, tolerance: float) -> str:
-        self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
-        self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
-        self._highs.run()
-        return str(self._highs.getModelStatus().name)
+        raise SolverError(f"the solver ended without an optimum: {status}.")

@@ -1,6 +1,6 @@
 """The inner solvers by name, as on the command line and in records: `METHODS` is the one table.
 
-    METHODS["interval"]().prepare(model, MIN)
+METHODS["interval"]().prepare(model, MIN)
 
 A solver is imported, with its kernels, when it is asked for.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,59 +17,23 @@ if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
 
 
-def _exact() -> Inner:
-    from rfmdp.inner.exact import Exact
-
-    return Exact()
-
-
-def _vertices() -> Inner:
-    from rfmdp.inner.vertices import VertexEnumeration
-
-    return VertexEnumeration()
-
-
-def _interval() -> Inner:
-    from rfmdp.inner.interval import IntervalArithmetic
-
-    return IntervalArithmetic()
-
-
-def _mccormick(variant: str) -> Inner:
-    from rfmdp.inner.mccormick import McCormick, Variant
-
-    return McCormick(Variant[variant])
-
-
-def _sequential() -> Inner:
-    from rfmdp.inner.sequential import Sequential
-
-    return Sequential()
-
-
-def _radius_sum(composition: str) -> Inner:
-    from rfmdp.inner.radius_sum import Composition, RadiusSum
-
-    return RadiusSum(Composition[composition])
-
-
-def _alternating() -> Inner:
-    from rfmdp.inner.alternating import Alternating
-
-    return Alternating()
+def _make(module: str, solver: str, variant: str | None = None) -> Inner:
+    """Return a solver of a module of this folder, with its default settings or a variant."""
+    methods = import_module(f"rfmdp.inner.{module}")
+    settings = () if variant is None else (methods.Variant[variant],)
+    inner: Inner = getattr(methods, solver)(*settings)
+    return inner
 
 
 METHODS: Mapping[str, Callable[[], Inner]] = MappingProxyType(
     {
-        "exact": _exact,
-        "vertices": _vertices,
-        "interval": _interval,
-        "mccormick": partial(_mccormick, "MARGINALISED"),
-        "mccormick:simplex": partial(_mccormick, "SIMPLEX"),
-        "mccormick:printed": partial(_mccormick, "PRINTED"),
-        "sequential": _sequential,
-        "radius-sum": partial(_radius_sum, "COUPLED"),
-        "radius-sum:plain": partial(_radius_sum, "SUM"),
-        "alternating": _alternating,
+        "exact": partial(_make, "exact", "Exact"),
+        "vertices": partial(_make, "vertices", "VertexEnumeration"),
+        "interval": partial(_make, "interval", "IntervalArithmetic"),
+        "mccormick": partial(_make, "mccormick", "McCormick"),
+        "mccormick:simplex": partial(_make, "mccormick", "McCormick", "SIMPLEX"),
+        "mccormick:printed": partial(_make, "mccormick", "McCormick", "PRINTED"),
+        "sequential": partial(_make, "sequential", "Sequential"),
+        "radius-sum": partial(_make, "radius_sum", "RadiusSum"),
     }
 )

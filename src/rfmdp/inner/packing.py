@@ -7,12 +7,12 @@ read-only arrays apart by type, and one type means one compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.protocol import PreparedRows, Side, successor_starts
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels import layout
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
@@ -140,15 +140,6 @@ class PackedModel:
         """Outcomes of all marginals of a row together, (R,)."""
         sizes = self.model.marginals.sizes[self.model.row_marginals]
         return segment_sum(sizes.astype(float), self.model.marginal_ptr).astype(np.int64)
-
-
-def prepared_products(packed: PackedModel, proves: Side, solve: Solve) -> PreparedRows:
-    """Return a method whose kernel finds marginals, and answers by their product."""
-
-    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
-        solve(value, rows, NO_ANSWERS, *bounds)
-
-    return PreparedRows(proves, backup, partial(packed.respond, solve))
 
 
 def _plain(array: AnyArray, kind: type) -> AnyArray:

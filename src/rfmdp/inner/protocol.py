@@ -11,18 +11,18 @@ opt being nature's direction, rounding included. A side that a solver cannot pro
 
     Exact().prepare(model, MIN).proves              # Side.BOTH
     IntervalArithmetic().prepare(model, MIN).proves # Side.BELOW: nature's set was enlarged
-    Alternating().prepare(model, MIN).proves        # Side.ABOVE: nature's set was made smaller
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Flag
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import starts
@@ -40,11 +40,6 @@ class Side(Flag):
 def relaxation_side(nature: Direction) -> Side:
     """Return the side that an enlarged set of nature proves."""
     return Side.BELOW if nature is Direction.MIN else Side.ABOVE
-
-
-def restriction_side(nature: Direction) -> Side:
-    """Return the side that a reduced set of nature proves."""
-    return Side.ABOVE if nature is Direction.MIN else Side.BELOW
 
 
 def leave_open(side: Side, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
@@ -79,8 +74,8 @@ class PreparedInner(Protocol):
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return nature's answer as distributions over the successors of `rows`, concatenated.
 
-        The distribution belongs to the set that the solver works with (the exact product, its
-        relaxation or its restriction) and attains, to rounding, the value of `backup`.
+        The distribution belongs to the set that the solver works with (the exact product
+        or its relaxation) and attains, to rounding, the value of `backup`.
         """
         ...
 
@@ -99,20 +94,6 @@ class PreparedRows:
     stats: InnerStats = field(default_factory=InnerStats)
 
 
-def better_of(backups: Sequence[Backup]) -> Backup:
-    """Return a backup that takes, on each side, the best bound that several backups prove."""
-
-    def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
-        backups[0](value, rows, below, above)
-        for other in backups[1:]:
-            low, high = np.empty_like(below), np.empty_like(above)
-            other(value, rows, low, high)
-            below[rows] = np.maximum(below[rows], low[rows])
-            above[rows] = np.minimum(above[rows], high[rows])
-
-    return backup
-
-
 class Inner(Protocol):
     """A choice of method for the inner problem; frozen settings only."""
 
@@ -129,3 +110,34 @@ class Inner(Protocol):
 def successor_starts(model: FactoredMDP, rows: IntArray) -> IntArray:
     """Return where the successors of every row start in an answer of `respond`, (N + 1,)."""
     return starts(model.successor_ptr[rows + 1] - model.successor_ptr[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """Keep only the side of a solver that holds whatever nature does.
+
+    An outer solver that has to prove one side only is done sooner.
+    """
+
+    inner: Inner
+
+    @property
+    def name(self) -> str:
+        """That of the solver."""
+        return self.inner.name
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+        """Bind the solver; raise `UnsupportedError` if it does not prove that side."""
+        prepared = self.inner.prepare(model, nature)
+        side = relaxation_side(nature)
+        if not prepared.proves & side:
+            raise UnsupportedError(
+                f"{self.inner.name}: a guarantee needs bounds that hold whatever nature does; use "
+                "Exact or a relaxation."
+            )
+
+        def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+            prepared.backup(value, rows, below, above)
+            leave_open(side, rows, below, above)
+
+        return PreparedRows(side, backup, prepared.respond, prepared.stats)

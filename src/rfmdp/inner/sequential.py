@@ -8,14 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.inner.packing import PackedModel, branching_weight, pack_rows
-from rfmdp.inner.protocol import (
-    Backup,
-    PreparedRows,
-    Side,
-    better_of,
-    relaxation_side,
-    successor_starts,
-)
+from rfmdp.inner.protocol import PreparedRows, Side, leave_open, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -33,41 +26,35 @@ class Sequential:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model; every set that has a linear minimiser fits."""
+        from rfmdp.kernels.products import sequential_answers, sequential_rows
+
         weight = branching_weight(model)
         packed = [PackedModel(model, nature, pack_rows(model, w)) for w in (weight, -weight)]
-        backups = [_backup(order) for order in packed]
         proves = relaxation_side(nature)
 
-        def best_order(value: FloatArray, rows: IntArray) -> IntArray:
-            """Return which of the orders proves most in every row; the first if they agree."""
+        def bounds_of(value: FloatArray, rows: IntArray) -> FloatArray:
+            """Return what both orders prove of the rows, (2, N)."""
             proven = []
-            for backup in backups:
-                low, high = np.empty(model.rows), np.empty(model.rows)
-                backup(value, rows, low, high)
-                proven.append(low[rows] if Side.BELOW in proves else -high[rows])
-            best: IntArray = np.argmax(proven, axis=0)
-            return best
+            for order in packed:
+                bounds = np.empty(model.rows), np.empty(model.rows)
+                order.run(sequential_rows, value, rows, bounds)
+                proven.append(bounds[0 if Side.BELOW in proves else 1][rows])
+            return np.array(proven)
+
+        def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+            leave_open(proves, rows, below, above)
+            if Side.BELOW in proves:
+                below[rows] = bounds_of(value, rows).max(axis=0)
+            else:
+                above[rows] = bounds_of(value, rows).min(axis=0)
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
-            from rfmdp.kernels.products import sequential_answers
-
             begin = successor_starts(model, rows)
             out = np.empty(begin[-1])
-            best = best_order(value, rows)
+            best = np.argmax(-nature.sign * bounds_of(value, rows), axis=0)  # the first if equal
             for number, order in enumerate(packed):
                 mine = np.flatnonzero(best == number)
                 order.run(sequential_answers, value, rows[mine], begin[mine], out)
             return out
 
-        return PreparedRows(proves, better_of(backups), respond)
-
-
-def _backup(packed: PackedModel) -> Backup:
-    """Return the backup of one order: the relaxation's side, infinities on the other."""
-
-    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
-        from rfmdp.kernels.products import sequential_rows
-
-        packed.run(sequential_rows, value, rows, bounds)
-
-    return backup
+        return PreparedRows(proves, backup, respond)

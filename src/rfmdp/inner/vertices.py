@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packing import Answers, PackedModel, corners_of, prepared_products
+from rfmdp.inner.packing import NO_ANSWERS, Answers, PackedModel, corners_of
 from rfmdp.inner.protocol import PreparedRows, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -56,4 +57,7 @@ class VertexEnumeration:
 
             packed.run(vertex_rows, value, rows, answers, bounds)
 
-        return prepared_products(packed, Side.BOTH, solve)
+        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+            solve(value, rows, NO_ANSWERS, *bounds)
+
+        return PreparedRows(Side.BOTH, backup, partial(packed.respond, solve))

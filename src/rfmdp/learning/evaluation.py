@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.inner.combined import OneSided
+from rfmdp.inner.protocol import OneSided
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch

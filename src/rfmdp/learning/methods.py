@@ -14,7 +14,7 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import Inner
-from rfmdp.inner.radius_sum import Composition, RadiusSum
+from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
@@ -61,7 +61,7 @@ PAPER_L1 = Method(
     confidence=Weissman(),
     budget=Budget.COMPONENTS,
     granularity=Granularity.LOCAL,
-    inner=RadiusSum(Composition.SUM),
+    inner=RadiusSum(),
 )
 ANYTIME = Method(
     "anytime",

@@ -19,7 +19,7 @@ def solve_budget(
     model: FactoredMDP,
     spec: Spec,
     interest: BoolArray,
-    solve: Callable[[FactoredMDP, Spec, BoolArray], Solution],
+    solve: Callable[..., Solution],
     policy: Policy | None = None,
 ) -> Solution:
     """Return the solution of an until with a budget, or its value for a policy.
@@ -27,7 +27,7 @@ def solve_budget(
     Parameters
     ----------
     solve
-        Solves the unfolded model, with the states of interest.
+        `solving.solve`, for the unfolded model.
     policy
         One with a rule for every amount paid.
     """
@@ -42,7 +42,7 @@ def solve_budget(
         np.append(np.tile(where(model, s), layers), False) for s in (goal.stay, goal.target)
     )
     first = np.append(interest, np.zeros(unfolded.states - states, dtype=np.bool_))
-    result = solve(unfolded, replace(spec, objective=Until(stay, target)), first)
+    result = solve(unfolded, replace(spec, objective=Until(stay, target)), states=first)
     rules = result.policy.rows[0, :-1].reshape(layers, states) - offset
     lower, upper = (None if side is None else side[:-1] for side in (result.lower, result.upper))
     return replace(

@@ -51,6 +51,22 @@ def all_open(problem: Problem) -> Region:
     )  # fmt: skip
 
 
+def around_fixed_point(
+    value: FloatArray, fall: float, rise: float, discount: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (S,) of the fixed point of T.
+
+    T lowers the value by at most `fall` and raises it by at most `rise`, as was proven.
+    """
+    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
+    below, above = (max(off, 0.0) + slack for off in (fall, rise))
+    below, above = (
+        (off + (LAST_DIGITS if off > 0.0 else 0.0)) / (1.0 - discount) * (1.0 + 1e-12)
+        for off in (below, above)
+    )
+    return value - below, value + above
+
+
 def contraction_bounds(operator: Operator, guess: Guess) -> tuple[FloatArray, FloatArray]:
     """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
 
@@ -65,14 +81,11 @@ def contraction_bounds(operator: Operator, guess: Guess) -> tuple[FloatArray, Fl
         guess.choice = guess.choice.copy()
         ignored = value.copy()
         operator.choose(guarantee, states, guess.choice, ignored)
-    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
-    bounds = []
-    for side in (-1.0, 1.0):
-        image = operator.best(operator.side(side), states)
-        off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
-        off += LAST_DIGITS if off > 0.0 else 0.0
-        bounds.append(value + side * off / (1.0 - operator.problem.discount) * (1.0 + 1e-12))
-    lower, upper = bounds
+    fall, rise = (
+        float(np.max(side * (operator.best(operator.side(side), states) - value), initial=0.0))
+        for side in (-1.0, 1.0)
+    )
+    lower, upper = around_fixed_point(value, fall, rise, operator.problem.discount)
     paid = operator.problem.reward
     if np.all(paid >= 0.0):  # no sum of such rewards is negative
         lower = np.maximum(lower, 0.0)

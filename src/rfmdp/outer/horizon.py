@@ -10,6 +10,7 @@ by one compiled loop, which passes over states whose successors keep their bound
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,62 +23,53 @@ from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.settings import BUDGET, STOPS, status_of
-from rfmdp.outer.task import Operator, StateBounds, Task
+from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
 class Backward:
-    """Runs backward steps; `reached` holds how far it came: (value, error, steps done)."""
+    """Runs the backward steps of a task; `rules` are the rows that it chose."""
 
     def __init__(self, task: Task) -> None:
         self.problem, self.operator, self.clock = task.problem, task.operator, task.clock
         model = task.problem.model
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
         self._every_row = np.ones(model.rows, dtype=np.bool_)
-        self.reached: tuple[FloatArray, float, int] = (np.zeros(model.states), 0.0, 0)
 
     @cached_property
     def rules(self) -> IntArray:
         """The rows chosen, (steps, S), with 0 steps gone first."""
         return np.tile(self.problem.model.row_ptr[:-1], (max(len(self.problem.steps), 1), 1))
 
-    @property
-    def value(self) -> FloatArray:
-        """The value (S,) after the steps done."""
-        return self.reached[0]
+    def run(
+        self, start: FloatArray, policy: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return both bounds (S,) after all steps and the value in their middle, by one pass.
 
-    @property
-    def error(self) -> float:
-        """The most that `value` is off."""
-        return self.reached[1]
-
-    def run(self, start: FloatArray, policy: IntArray | None = None) -> None:
-        """Step back from `start`, with the agent's best rows or those of a policy (steps, S)."""
-        self.reached = (start, 0.0, 0)
-        while self.reached[2] < len(self.problem.steps):
-            value, error, done = self.reached
+        The agent takes its best rows or those of a policy (steps, S).
+        """
+        value, error, done = start, 0.0, 0
+        while done < len(self.problem.steps):
             allowed = self._allowed(policy, done)
             self.operator.backup(value, self.rows)
             q = self.operator.middle(self.rows, allowed)
             width = half_width(self.operator, self.rows[allowed], q)
-            after = self._take(q, self.problem.steps[done], done)
+            before, value = value, self._take(q, self.problem.steps[done], done)
             error, done = self.problem.discount * error + width, done + 1
-            if policy is None and np.array_equal(after, value):
+            if policy is None and np.array_equal(before, value):
                 # more of the same steps change nothing; each adds at most `width` to the error
                 again = self._repeat(done)
                 error, done = error + again * width * (1.0 + 4.0 * UNIT), done + again
-            # one assignment: an interrupt finds all three of the same step
-            self.reached = (after, error, done)
             self._tick(done, error)
+        return value - error, value + error, value
 
     def run_plain(
         self, start: FloatArray, rows: tuple[AnyArray, ...]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return both bounds (S,) after all steps, by packed rows (see `plain.pack_all`)."""
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the same by packed rows (see `plain.pack_all`), both sides iterated at once."""
         problem, model = self.problem, self.problem.model
         count = len(problem.steps)
-        self.reached = (start, 0.0, 0)
         chain = model.rows == model.states
         if chain:
             self.rules = np.broadcast_to(model.row_ptr[:-1], (max(count, 1), model.states))
@@ -103,10 +95,9 @@ class Backward:
                 self.operator.stats.robust_sweeps += int(place[DONE]) - before
                 now = int(place[NOW])
                 error = float(np.max(sides[now, :, 1] - sides[now, :, 0], initial=0.0))
-                self.reached = (sides[now].mean(axis=1), error, done + int(place[DONE]))
                 self._tick(done + int(place[DONE]), error)
             done += same
-        return sides[now, :, 0].copy(), sides[now, :, 1].copy()
+        return sides[now, :, 0].copy(), sides[now, :, 1].copy(), sides[now].mean(axis=1)
 
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None
@@ -176,46 +167,31 @@ class Backward:
         if done < len(self.problem.steps):
             self.clock.tick("steps", error)
 
-    def hull(self) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (S,) after all steps, from the extremes of how far `run` came."""
-        problem, size = self.problem, self.problem.model.states
-        value, error, done = self.reached
-        low = float(np.min(value, initial=np.inf)) - error
-        high = float(np.max(value, initial=-np.inf)) + error
-        least, most = float(problem.reward.min()), float(problem.reward.max())
-        slack = 4.0 * UNIT
-        for step in problem.steps[done:]:
-            low, high = problem.discount * low + least, problem.discount * high + most
-            given = step.given[step.fixed]
-            low = min(low - slack * abs(low), float(np.min(given, initial=np.inf)))
-            high = max(high + slack * abs(high), float(np.max(given, initial=-np.inf)))
-        return np.full(size, low), np.full(size, high)
-
 
 def solve_steps(task: Task, policy: IntArray | None = None) -> StateBounds:
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
-    problem, start = task.problem, task.problem.start
-    backward = Backward(task)
-    stopped = None
-    complete = False
+    problem, start, backward = task.problem, task.problem.start, Backward(task)
     packed = pack_all(problem) if policy is None else None
+    result: StateBounds | None = None
     try:
         if packed is not None:
-            lower, upper = backward.run_plain(start, packed)
+            bounds = backward.run_plain(start, packed)
         else:
-            backward.run(start, policy)
-            lower, upper = backward.value - backward.error, backward.value + backward.error
-        value, rules, complete = backward.value, backward.rules, True
-        if packed is None and task.proves == Side.BOTH and not task.excess(lower, upper) <= 1.0:
-            rules = rules.copy()  # both sides write over them, and a stop has to find these
-            lower, upper, rules = _both_sides(backward, (start, start), policy)
+            bounds = backward.run(start, policy)
+        result = StateBounds(*bounds, backward.rules)
+        coarse = task.proves == Side.BOTH and not task.excess(result.lower, result.upper) <= 1.0
+        if packed is None and coarse:
+            result.choice = result.choice.copy()  # both sides write over the rules
+            result.lower, result.upper, result.choice = _both_sides(
+                backward, (start, start), policy
+            )
     except STOPS as stop:
-        stopped = status_of(stop)
-        if not complete:
-            lower, upper = backward.hull()
-            value = np.clip(backward.value, lower, upper)
-            rules = backward.rules
-    return StateBounds(lower, upper, value, rules if policy is None else policy, stopped)
+        if result is None:
+            result = replace(nothing_proven(problem), choice=backward.rules)
+        result.stopped = status_of(stop)
+    if policy is not None:
+        result.choice = policy
+    return result
 
 
 def solve_prefix(task: Task, tail: StateBounds, policy: IntArray | None = None) -> StateBounds:

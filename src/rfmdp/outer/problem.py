@@ -67,6 +67,13 @@ class Problem:
         return MIN if self.form in (Form.TO_TARGET, Form.MIXED) else MAX
 
     @property
+    def lost_unit(self) -> float:
+        """A unit in the last place of the largest reward that was rounded; 0 if none was."""
+        if self.lost is None:
+            return 0.0
+        return float(np.spacing(np.abs(self.reward[self.lost != 0.0])).max())
+
+    @property
     def terminal(self) -> BoolArray:
         """The states (S,) whose value is known without looking at their rows."""
         return self.target | ~self.stay

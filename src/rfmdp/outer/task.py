@@ -1,4 +1,4 @@
-"""What outer solvers hand to each other: a task with its operator, and bounds of states."""
+"""What outer solvers get and give: a task with its operator, bounds of states, the solution."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfmdp.errors import SolverError
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.kernels.decorator import expect
 from rfmdp.kernels.sweep import choose
+from rfmdp.objective import Spec
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock, Limits, largest
-from rfmdp.outer.solution import Stats, Status
-from rfmdp.rounding import reward_margin
+from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.rounding import UNIT, one_minus, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 PASSES = 10  # through all transitions, before the first sweep
@@ -174,11 +176,84 @@ class StateBounds:
     witness: tuple[FloatArray | None, FloatArray | None] | None = None  # see `Solution`
 
 
-def nothing_proven(problem: Problem, stopped: Status) -> StateBounds:
-    """Return what holds if the time is over before any work: the range of all values."""
+def nothing_proven(problem: Problem, stopped: Status | None = None) -> StateBounds:
+    """Return what holds before any work: the range of all values."""
     size = problem.model.states
-    lower = np.full(
-        size, 0.0 if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) else -np.inf
-    )
+    least = 0.0 if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) else -np.inf
+    lower = np.full(size, 0.0 if problem.probability else least)
     upper = np.full(size, 1.0 if problem.probability else np.inf)
     return StateBounds(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), stopped)
+
+
+def to_solution(task: Task, spec: Spec, inner: str, result: StateBounds) -> Solution:
+    """Return what was found as a `Solution`, turned back if the problem was the opposite one.
+
+    Drops sides that nobody proved, clips probabilities, and says how it ended.
+    """
+    problem, value, witness = task.problem, result.value, result.witness
+    lower, upper = result.lower, result.upper
+    if problem.probability:
+        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    lower, upper = paid_for_rounding(problem, problem.lost_unit, lower, upper)
+    both = task.proves == Side.BOTH
+    close = both and task.excess(lower, upper) <= 1.0
+    status = Status.CERTIFIED if close else result.stopped or Status.GAP_OPEN
+    if both:
+        value = np.clip(value, lower, upper)
+    low = lower if task.proves & Side.BELOW else None
+    high = upper if task.proves & Side.ABOVE else None
+    if problem.flipped:
+        if problem.form is Form.REACH and witness is None:
+            witness = low, high
+        low, high, value = (
+            None if high is None else one_minus(high, -1.0),
+            None if low is None else one_minus(low, 1.0),
+            1.0 - value,
+        )
+    _refuse_overflow(problem, low, high, value)
+    precision = task.limits.precision
+    if close and low is not None and high is not None:
+        precision = task.limits.reached(low, high, task.interest)
+    done = task.operator.inner.stats
+    task.stats.rows_branched, task.stats.nodes = done.branched, done.nodes
+    return Solution(
+        problem.model, spec, inner, status, low, high, value,
+        Policy(np.atleast_2d(result.choice)), precision, task.stats, witness,
+        task.limits.measure.name, task.interest,
+    )  # fmt: skip
+
+
+def paid_for_rounding(
+    problem: Problem, unit: float, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (S,) that hold for the exact rewards, if the problem has rounded ones.
+
+    A rounded sum is off by at most half a unit in its last place. Values are monotone in rewards;
+    those of rewards >= 0 are off by the same share, the others by as much per step. Twice that is
+    paid, and so bounds that were inductive still are. `unit` as `Problem.lost_unit`.
+    """
+    if unit == 0.0 or problem.form in (Form.MIXED, Form.AVERAGE):  # these paid for it
+        return lower, upper
+    if problem.form in (Form.TOTAL, Form.TO_TARGET):
+        below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)
+    else:
+        endless = problem.form is Form.DISCOUNTED
+        steps = 1.0 / (1.0 - problem.discount) if endless else len(problem.steps)
+        below = above = np.full(len(lower), 2.0 * unit * steps)
+    return (
+        np.where(below > 0.0, np.nextafter(lower - below, -np.inf), lower),
+        np.where(above > 0.0, np.nextafter(upper + above, np.inf), upper),
+    )
+
+
+def _refuse_overflow(
+    problem: Problem, lower: FloatArray | None, upper: FloatArray | None, value: FloatArray
+) -> None:
+    """Raise SolverError if bounds left the floats: they would prove what is not so."""
+    bounds = [b for b in (lower, upper, value) if b is not None]
+    broken = any(np.isnan(b).any() for b in bounds)
+    if problem.form in (Form.STEPS, Form.DISCOUNTED):  # no value of these is infinite
+        broken = broken or (lower is not None and bool(np.any(lower == np.inf)))
+        broken = broken or (upper is not None and bool(np.any(upper == -np.inf)))
+    if broken:
+        raise SolverError("The values are too large for floats; scale the rewards down.")

@@ -10,7 +10,6 @@ dodge infinite states
 without cycles, nothing to dodge         `general`, one sweep      errors add up level by level
 any other                                `general`, policy         `certify`; where that fails,
                                          iteration                 `approach`
-one state whose bounds stayed apart      `loops`, after all        a quotient of integers
 
 Components of the second and third kind are settled many at once: all are put into blocks, plain and
 general in turn, each of which needs only those before it. It is one block, everything together and
@@ -39,7 +38,6 @@ from rfmdp.objective import MAX
 from rfmdp.outer.general import ATTEMPTS, FLOOR, RESERVE, solve_general
 from rfmdp.outer.graph.region import Region, analyse
 from rfmdp.outer.plain import PlainWalk, general_components, pack
-from rfmdp.outer.proofs.loops import settle_loops
 from rfmdp.outer.settings import STOPS, LimitReached, Measure, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import StateBounds, Task
@@ -64,9 +62,6 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> StateBounds:
         result = solve_general(task, region, None, warm)
     else:
         result = _in_rounds(Walk(task, region, blocks, warm))
-    close = task.closed(result.lower, result.upper, result.value)
-    if not result.stopped and task.proves == Side.BOTH and not close:
-        settle_loops(task, region, result)
     result.choice = region.finish_policy(result.choice)
     return result
 
@@ -186,7 +181,6 @@ class Walk:
                         end = last if hard else plain.component + 1
                         end = end if task.proves == Side.BOTH else len(self.blocks.numbers)
                         self._settle(plain, general, end, width)
-            self._settle_infinite(plain, general, width)
         except STOPS:
             self._keep(plain, general)
             raise
@@ -213,17 +207,6 @@ class Walk:
         self.finished = not bool(finite.all()) or task.proves != Side.BOTH
         _merge(plain, node[states], result.lower[states], result.upper[states])
         plain.go_to(end)
-
-    def _settle_infinite(self, plain: PlainWalk, general: GeneralBounds, width: float) -> None:
-        """Settle again, together with all after it, a component with a bound that no float holds.
-
-        A value too large for floats is finite, but plain walks have no bound of it.
-        """
-        lower, upper, ptr = plain.bounds.lower, plain.bounds.upper, self.packed.component_ptr
-        beyond = np.flatnonzero(~(np.isfinite(lower) & np.isfinite(upper)))
-        if len(beyond) and not (self.stopped or self.finished):
-            plain.go_to(int(np.searchsorted(ptr, beyond[0], side="right")) - 1)
-            self._settle(plain, general, len(self.blocks.numbers), width)
 
     def _part(
         self, plain: PlainWalk, end: int

@@ -185,11 +185,8 @@ class BlockOperator:
         first_rows = problem.model.row_ptr[:-1].astype(np.int32)
         columns = 1 if problem.form in (Form.STEPS, Form.DISCOUNTED) else 2
         value = problem.start if problem.form is Form.STEPS else self.given
-        unit = 0.0
-        if problem.lost is not None:
-            unit = float(np.spacing(np.abs(problem.reward[problem.lost != 0.0])).max())
-        columns_of = np.tile(value, (columns, 1))
-        return Outcome(columns_of, first_rows, rows=problem.model.rows, unit=unit)
+        values = np.tile(value, (columns, 1))
+        return Outcome(values, first_rows, rows=problem.model.rows, unit=problem.lost_unit)
 
     def _step(self, before: Outcome, value: FloatArray, number: int) -> Outcome:
         """Take a step back; the operations are those of `horizon.Backward`."""

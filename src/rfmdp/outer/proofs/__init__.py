@@ -5,5 +5,4 @@ backups     the operator on open states from its proven side, as the checks take
             states in which somebody could stay for ever, where staying proves nothing
 faces       nature's vertices in rows where it can empty outcomes, for both
 approach    bounds from the strict side, where a value may be a wrong fixed point
-loops       single states that sweeps leave open, in integers
 """
