@@ -30,7 +30,6 @@ class LpBalls:
     centre: FloatArray  # (B, X)
     radius: FloatArray  # (B,)
     exponent: FloatArray  # (B,)
-    faint: FloatArray  # (B,)
 
     def least(self, v: FloatArray) -> FloatArray:
         """Return (B,): no more than the least mean.
@@ -52,7 +51,6 @@ class LpBalls:
             bound = level + (total - self.radius * norm)
             size += np.abs(above).max(axis=1)
             bound -= error * (np.abs(level) + size + self.radius * norm) + TINY
-            bound -= self.faint * (np.abs(w).max(axis=1) + norm)
             best = np.fmax(best, bound)
         return np.asarray(best)
 

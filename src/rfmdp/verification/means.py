@@ -21,11 +21,14 @@ from functools import cached_property
 import numpy as np
 
 from rfmdp.ragged import segment, segment_any
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.lp_balls import LpBalls, inner_point, unsort
-from rfmdp.verification.margins import BLUR, FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
+from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, mean, slack
 from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
+
+Vertices = tuple[FloatArray, float]
+"""Vertices (V, X) of a set, and the relative error of means by them."""
 
 
 class RoundedSets:
@@ -37,15 +40,15 @@ class RoundedSets:
         self.centre = sets.nominal / np.repeat(total, sizes)
         self.radius = sets.radius / total
         self.corners = sets.corners.copy()
-        subnormal = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
-        subnormal |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
+        faint = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
+        faint |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
         for j in np.flatnonzero(sets.kind == POLYTOPE):
             corners = sets.listed(j)
             ends = np.arange(0, len(sets.listed(j)) + 1, sizes[j])
             sums = np.repeat(1.0 + excess(corners, ends), sizes[j])
             self.corners[segment(sets.corner_ptr, j)] = corners / sums
-            subnormal[j] = ((corners > 0.0) & (corners < NORMAL)).any()
-        self.faint = np.where(subnormal, (sizes + 1.0) * FAINT, 0.0)
+            faint[j] = ((corners > 0.0) & (corners < NORMAL)).any()
+        self.faint = faint & (sets.kind != BOX)  # (M,) with weights of too few digits
         self._vertices: dict[int, Vertices] = {}
 
     def axis(self, ids: IntArray) -> Axis:
@@ -53,37 +56,24 @@ class RoundedSets:
         return Axis(self, int(self.sets.kind[ids[0]]), int(self.sets.sizes[ids[0]]), ids)
 
     def vertices(self, j: int) -> Vertices:
-        """Return those of a set."""
+        """Return those of a set, none if they are not listed or have weights of too few digits."""
         if j not in self._vertices:
             self._vertices[j] = _rounded(self.exact[j].vertices)
         return self._vertices[j]
 
 
-@dataclass(slots=True, eq=False)
-class Vertices:
-    """Vertices of a set, none if they are not listed, and the errors of means by them."""
-
-    points: FloatArray  # (V, X)
-    error: float  # relative
-    faint: float  # times the largest value
-
-
 def _rounded(vertices: list[list[Fraction]]) -> Vertices:
-    """Return vertices, each number rounded once; what is positive remains so.
+    """Return vertices, each number rounded once.
 
     Those of boxes of equal numbers often differ in their last digits only, and count as one then.
     """
-    points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in vertices])
-    if not len(points):
-        return Vertices(points, 0.0, 0.0)
+    if any(0 < x < NORMAL for line in vertices for x in line):
+        return np.empty((0, 0)), 0.0
+    points = np.array([[float(x) for x in line] for line in vertices])
     mantissa, exponent = np.frexp(points)
     merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
-    size = points.shape[1]
-    error = slack(points.shape[1])
-    if 2 * len(merged) <= len(points):
-        points, error = merged, error + BLUR
-    subnormal = ((points > 0.0) & (points < NORMAL)).any()
-    return Vertices(points, error, size * FAINT * subnormal)
+    error = slack(points.shape[-1])
+    return (merged, error + BLUR) if 2 * len(merged) <= len(points) else (points, error)
 
 
 @dataclass(eq=False)
@@ -129,20 +119,22 @@ class Axis:
         return self.sets.vertices(int(self.ids[0]))
 
     @cached_property
-    def faint(self) -> FloatArray:
-        """What subnormal weights are off by, (B,)."""
+    def faint(self) -> BoolArray:
+        """Where (B,) weights have too few digits: floats prove what holds of every member."""
         return self.sets.faint[self.ids]
 
-    @cached_property
-    def radius(self) -> FloatArray:
-        """Radii (B,)."""
-        return self.sets.radius[self.ids]
-
     def _balls(self) -> LpBalls:
-        return LpBalls(self.centre, self.radius, self.sets.sets.exponent[self.ids], self.faint)
+        exponent = self.sets.sets.exponent[self.ids]
+        return LpBalls(self.centre, self.sets.radius[self.ids], exponent)
 
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
         """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
+        bound = self._least(v, side)
+        if not self.faint.any():
+            return bound
+        return np.where(self.faint[:, None], v.min(axis=2) if side < 0.0 else v.max(axis=2), bound)
+
+    def _least(self, v: FloatArray, side: float) -> FloatArray:
         if self.kind in (SINGLETON, POLYTOPE):
             each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
             return functools.reduce(np.minimum, each)
@@ -162,8 +154,6 @@ class Axis:
         vague = size < VAGUE
         if vague.any():
             bound[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
-        if self.faint.any():
-            bound += side * self.faint[:, None] * np.abs(v).max(axis=-1)
         return bound
 
     def _attained(self, v: FloatArray) -> FloatArray:
@@ -212,11 +202,10 @@ class Axis:
                 np.maximum(least, 1.0 - most + side * UNIT),
                 np.minimum(most, 1.0 - least - side * UNIT),
             )
-        half = 0.5 * self.radius[:, None, None]
-        faint = side * self.faint[:, None, None]
+        half = 0.5 * self.sets.radius[self.ids][:, None, None]
         return (
-            np.maximum(more * after(self.centre) - less * half + faint, 0.0),
-            np.minimum(less * (before(self.centre) + half) - faint, 1.0),
+            np.maximum(more * after(self.centre) - less * half, 0.0),
+            np.minimum(less * (before(self.centre) + half), 1.0),
         )
 
     def point(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -227,8 +216,8 @@ class Axis:
         """
         if self.kind == POLYTOPE:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
-            return self.corners[np.arange(len(v)), best], self.faint
-        off = np.full(len(v), slack(self.size))
+            return self.corners[np.arange(len(v)), best], 2.0 * self.faint
+        off = np.where(self.faint, 2.0, slack(self.size))
         if self.kind == LP:
             balls = self._balls()
             return inner_point(balls, balls.point(v)), off
