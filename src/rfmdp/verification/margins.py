@@ -2,8 +2,8 @@
 
 With u = 2^-53, one u is paid for every rounding that a number passes through, relative to the sum
 of sizes, and some for the squares of u that are left out (sets have fewer than 10^7 outcomes). Two
-things are not relative. Weights below `NORMAL` that had to be divided have lost digits: floats prove
-nothing with them. Products that underflow are off by up to 2^-1075 each: beside a sum of sizes from
+things are not relative. Weights below `NORMAL` that had to be divided have lost digits: floats
+prove nothing with them. Products that underflow are off by up to 2^-1075 each: beside sizes from
 `VAGUE` on that is less than a spare u, below it `TINY` is paid unless all products are of zeros. A
 sum of zeros is exactly zero, however it is weighed.
 """
