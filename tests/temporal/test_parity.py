@@ -24,10 +24,10 @@ from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.regions import Regions
 from rfmdp.temporal.spot import translate
 from rfmdp.verification.fields import Fields
+from rfmdp.verification.forcing import Winning
 from rfmdp.verification.game import Game
 from rfmdp.verification.reading import read_model
 from rfmdp.verification.solution import verdict_of, verify
-from rfmdp.verification.winning import Winning
 
 from .lingering import lingering
 from .test_solve import DIRECTIONS

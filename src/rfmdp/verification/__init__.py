@@ -24,7 +24,6 @@ game.py      what rows are worth, and in which a bound gains: in floats, else in
 rows.py      rows in batches of one shape; which successors they can have
 products.py  the least mean over a product, from both sides: set by set, else by vertices
 means.py     the least mean over one set: from below by dual solutions, from above by members
-lp_balls.py  the same of Lp balls
 margins.py   what rounding can do
 exact.py     sets and products in fractions, and which outcomes can be empty
 

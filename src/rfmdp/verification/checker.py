@@ -8,25 +8,60 @@ and lower ones of a reward to a target.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.average import long_run
-from rfmdp.verification.budget import follows, unfolded
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.derived import follows, restricted, unfolded
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
-from rfmdp.verification.forcing import gaining, recurrent, sure
-from rfmdp.verification.game import FAIL, GAIN, HOLD, UNKNOWN, Game, signs_of
-from rfmdp.verification.horizon import Horizon, Step
+from rfmdp.verification.forcing import Winning, gaining, recurrent, sure
+from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game, signs_of
+from rfmdp.verification.horizon import Horizon, Step, long_run
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
-from rfmdp.verification.restriction import restricted
 from rfmdp.verification.statement import PROBABILITIES
-from rfmdp.verification.verdict import Verdict
-from rfmdp.verification.winning import Winning
 
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was checked, what does not hold, and what could not be proven here.
+
+    claims : what the file says, line by line: a word, and what it is
+    """
+
+    checked: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+    claims: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def valid(self) -> bool:
+        """Whether everything was proven."""
+        return bool(self.checked) and not self.failed and not self.unproven
+
+    def note(self, holds: bool, what: str, where: str = "") -> None:
+        """Enter a check."""
+        self.checked.append(what)
+        if not holds:
+            self.failed.append(f"{what}: does not hold{where}")
+
+    def states(self, fine: BoolArray, what: str, unknown: BoolArray | None = None) -> None:
+        """Enter a check of all states (S,), naming the first that fails or is not known."""
+        unknown = np.zeros(len(fine), dtype=np.bool_) if unknown is None else unknown
+        self.note(bool((fine | unknown).all()), what, _place(~fine & ~unknown))
+        if (unknown & ~fine).any():
+            self.unproven.append(f"{what}: not proven{_place(unknown & ~fine)}")
+
+    def __str__(self) -> str:
+        if self.valid:
+            return f"valid: {', '.join(self.checked)}"
+        if self.failed:
+            return "INVALID: " + "; ".join([*self.failed, *self.unproven])
+        return "NOT PROVEN: " + "; ".join(self.unproven)
 
 
 class SolutionChecker:
@@ -214,6 +249,10 @@ class SolutionChecker:
                 self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
                                     short & ~wrong)  # fmt: skip
 
+    def _rule(self, side: int) -> IntArray | None:
+        """Return the last rule where a side is claimed of the policy alone: see `_by_policy`."""
+        return self.policy[-1] if self._by_policy(side) else None
+
     def _by_policy(self, side: int) -> bool:
         """Return whether a side is claimed of the policy alone: its guarantee, or both."""
         return self.claim.fixed or side == -self.game.agent
@@ -227,33 +266,15 @@ class SolutionChecker:
             self.verdict.states(known | ~self.stop, f"{_name(side)} bound where known")
             if strict and side > 0:
                 self.verdict.states(bound >= 0.0, "upper bounds are not negative")
-            rule = self.policy[-1] if self._by_policy(side) else None
             trivial = self.stop.copy()
             if strict and side > 0:
                 trivial |= np.isposinf(bound)
             elif strict:
-                trivial |= (bound <= 0.0) | self._infinite(np.isposinf(bound), rule)
-            rows = self.game.open_rows(trivial, rule)
-            signs = signs_of(self.game, bound, side, discount, rows)
-            fine = trivial | self.game.enough(signs >= HOLD, side, rule)
+                trivial |= (bound <= 0.0) | self._infinite(bound, side)
+            signs, fine, doubt = self._signs(bound, side, trivial, HOLD, discount)
             if side == strict and fine.all():
-                fine = gaining(self.game, signs, bound, trivial, side, rule)
-            unknown = (signs == UNKNOWN) & rows
-            possible = trivial | self.game.enough((signs > FAIL) | unknown, side, rule)
-            self.verdict.states(fine, f"{_name(side)} bound by induction",
-                                possible & bool(unknown.any()))  # fmt: skip
-
-    def _average(self) -> None:
-        """Check bounds of a mean in the long run by their witnesses."""
-        need(len(self.policy) == 1, "policy: must be one rule")
-        for side, claim in sorted(self.claim.bounds.items()):
-            need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
-            bias = self.claim.witness[side]
-            need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
-            self.progress(f"{_name(side)} bound")
-            rule = self.policy[0] if self._by_policy(side) else None
-            fine, possible = long_run(self.game, claim, bias, side, rule)
-            self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
+                fine = gaining(self.game, signs, bound, trivial, side, self._rule(side))
+            self.verdict.states(fine, f"{_name(side)} bound by induction", doubt)
 
     def _mixed(self) -> None:
         """Check bounds of a reward of both signs to a target: they must gain in every step.
@@ -267,17 +288,35 @@ class SolutionChecker:
             if side < 0 and (vague | self.stop).all():
                 continue  # nothing is claimed
             need(not vague.any(), "lower: must be finite everywhere, or nowhere")
-            rule = self.policy[-1] if self._by_policy(side) else None
-            infinite = np.isposinf(bound)
-            trivial = self.stop | (infinite if side > 0 else self._infinite(infinite, rule))
-            rows = self.game.open_rows(trivial, rule)
-            signs = signs_of(self.game, bound, side, 1.0, rows)
-            fine = trivial | self.game.enough(signs == GAIN, side, rule)
+            infinite = np.isposinf(bound) if side > 0 else self._infinite(bound, side)
+            trivial = self.stop | infinite
+            _, fine, doubt = self._signs(bound, side, trivial, GAIN)
             if side > 0:
-                fine &= trivial | sure(self.game, self.stop, rule, unknown=False)
-            unknown = trivial | self.game.enough((signs == GAIN) | (signs == UNKNOWN), side, rule)
-            self.verdict.states(fine, f"{_name(side)} bound by gains",
-                                unknown & bool(((signs == UNKNOWN) & rows).any()))  # fmt: skip
+                fine &= trivial | sure(self.game, self.stop, self._rule(side), unknown=False)
+            self.verdict.states(fine, f"{_name(side)} bound by gains", doubt)
+
+    def _signs(
+        self, bound: FloatArray, side: int, trivial: BoolArray, least: int, discount: float = 1.0
+    ) -> tuple[AnyArray, BoolArray, BoolArray]:
+        """Return the signs of rows, where (S,) they are at least some, and where that is open."""
+        rule = self._rule(side)
+        rows = self.game.open_rows(trivial, rule)
+        signs = signs_of(self.game, bound, side, discount, rows)
+        unknown = (signs == UNKNOWN) & rows
+        fine = trivial | self.game.enough(signs >= least, side, rule)
+        doubt = trivial | self.game.enough((signs >= least) | unknown, side, rule)
+        return signs, fine, doubt & bool(unknown.any())
+
+    def _average(self) -> None:
+        """Check bounds of a mean in the long run by their witnesses."""
+        need(len(self.policy) == 1, "policy: must be one rule")
+        for side, claim in sorted(self.claim.bounds.items()):
+            need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
+            bias = self.claim.witness[side]
+            need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
+            self.progress(f"{_name(side)} bound")
+            fine, possible = long_run(self.game, claim, bias, side, self._rule(side))
+            self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
 
     def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
         """Return a bound with a true number where it says nothing at all."""
@@ -290,18 +329,24 @@ class SolutionChecker:
                     2.0 * max(most, 0.0) / (1.0 - discount) + 1.0)  # fmt: skip
         return np.where(vague, ends[side > 0], bound)
 
-    def _infinite(self, claimed: BoolArray, rule: IntArray | None) -> BoolArray:
+    def _infinite(self, bound: FloatArray, side: int) -> BoolArray:
         """Return the states of infinite lower bound, after checking that they are infinite."""
-        infinite = np.zeros_like(claimed)
-        if not claimed.any():
-            return claimed
-        if self.kind == "Total":
-            infinite = recurrent(self.game, self.game.reward > 0.0, rule)
-        elif self.kind == "ReachReward":
-            infinite = ~sure(self.game, self.stop, rule)
-        self.verdict.states(~claimed | infinite, "infinite where claimed")
+        claimed = np.isposinf(bound)
+        if claimed.any():
+            infinite = np.zeros_like(claimed)
+            if self.kind == "Total":
+                infinite = recurrent(self.game, self.game.reward > 0.0, self._rule(side))
+            elif self.kind == "ReachReward":
+                infinite = ~sure(self.game, self.stop, self._rule(side))
+            self.verdict.states(~claimed | infinite, "infinite where claimed")
         return claimed
 
 
 def _name(side: int) -> str:
     return "upper" if side > 0 else "lower"
+
+
+def _place(chosen: BoolArray) -> str:
+    states = np.flatnonzero(chosen)
+    more = f" and {len(states) - 1} more" if len(states) > 1 else ""
+    return f" at state {states[0]}{more}" if len(states) else ""

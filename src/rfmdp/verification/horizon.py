@@ -1,22 +1,25 @@
-"""Claims over finitely many steps: all steps again, from proven bounds, rounding outwards.
+"""Claims over steps: finitely many, or the mean of all.
 
-Where floats do not suffice for a claim, the rows that it depends on are counted exactly.
+Of finitely many, all steps are made again, from proven bounds, rounding outwards. Where floats do
+not suffice for a claim, the rows that it depends on are counted exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from rfmdp.ragged import entries
-from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.game import FRACTIONS, Game
-from rfmdp.verification.margins import two_sum
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.game import FRACTIONS, GAIN, HOLD, UNKNOWN, Game, signs_of
+from rfmdp.verification.margins import directed, two_sum
 
 Step = tuple[BoolArray, FloatArray]
 """Which states (S,) have a given worth before a step, and these."""
+UPPER = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -108,3 +111,56 @@ def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: bool) -> Bo
             return side * claim < side * value
         total, error = two_sum(claim, value)
         return side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) > 0.0
+
+
+def long_run(
+    game: Game, bound: FloatArray, bias: FloatArray, side: int, rule: IntArray | None
+) -> tuple[BoolArray, BoolArray]:
+    """Return the states (S,) where a bound of a mean is proven, and where it may yet be one.
+
+    Seen from an upper bound u (lower ones are turned round first) with its witness h, every row
+    that counts must
+
+        climb  the mean of u over its successors is less than u here, or
+        keep   that mean is at most u here, and reward + mean of h <= u + h here
+
+    in the worst case if nature opposes the bound. If it helps, one member has to do: for `keep`,
+    one that leads only to states whose u is at most u here. As u is bounded and falls on average,
+    climbs are finitely many on average; what all other steps pay is at most the sum of u over the
+    states seen, up to a constant. So the mean of n rewards is at most u of the first state, plus a
+    constant / n.
+    """
+    turned = copy(game)
+    turned.agent, turned.nature = side * game.agent, side * game.nature
+    u, h = side * bound, side * bias
+    nowhere = np.zeros(game.model.states, dtype=np.bool_)
+    rows = game.open_rows(nowhere, rule)
+    turned.reward = turned.rest = np.zeros(game.model.rows)
+    climbs = signs_of(turned, u, UPPER, 1.0, rows)
+    todo = rows & (climbs != GAIN)
+    # what a row pays beyond u, exactly or more
+    first, error = two_sum(side * game.reward, -u[game.rows.state])
+    turned.reward, turned.rest = first, directed(error, side * game.rest, 1.0)
+    keeps = signs_of(turned, h, UPPER, 1.0, todo)
+    if turned.nature == -UPPER:
+        _among_lower(turned, u, h, todo, keeps)
+    else:
+        keeps = np.minimum(keeps, climbs)
+    good = (climbs == GAIN) | (keeps >= HOLD)
+    open_ = good | (climbs == UNKNOWN) | (keeps == UNKNOWN)
+    return turned.enough(good, UPPER, rule), turned.enough(open_, UPPER, rule)
+
+
+def _among_lower(
+    game: Game, u: FloatArray, h: FloatArray, todo: BoolArray, keeps: AnyArray
+) -> None:
+    """Prove rows again that may lead to states with a larger u, without these, in place."""
+    model, rows = game.model, game.rows
+    levels, level = np.unique(u, return_inverse=True)
+    most = np.maximum.reduceat(level[model.successors], model.successor_ptr[:-1])
+    again = todo & (most > level[rows.state])
+    for number in np.unique(level[rows.state[again]]):
+        chosen = again & (level[rows.state] == number)
+        keeps[chosen] = signs_of(game, np.where(u > levels[number], np.inf, h), UPPER, 1.0, chosen)[
+            chosen
+        ]

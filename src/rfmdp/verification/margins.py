@@ -2,10 +2,10 @@
 
 With u = 2^-53, one u is paid for every rounding that a number passes through, relative to the sum
 of sizes, and some for the squares of u that are left out (sets have fewer than 10^7 outcomes). Two
-things are not relative. Weights that had to be divided and are subnormal are off by up to 2^-1075
-each, whatever values they meet: `FAINT`. Products that underflow are off by as much: beside a sum
-of sizes from `VAGUE` on that is less than a spare u, below it `TINY` is paid unless all products
-are of zeros. A sum of zeros is exactly zero, however it is weighed.
+things are not relative. Weights below `NORMAL` that had to be divided have lost digits: floats
+prove nothing with them. Products that underflow are off by up to 2^-1075 each: beside sizes from
+`VAGUE` on that is less than a spare u, below it `TINY` is paid unless all products are of zeros. A
+sum of zeros is exactly zero, however it is weighed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from rfmdp.types import AnyArray, FloatArray
 
 UNIT = 2.0**-53
 TINY = 1e-300  # more than all that underflow takes from a sum
-FAINT = 2.0**-1074  # twice what rounding takes from a subnormal weight
 NORMAL = 2.0**-1021  # weights from here on, and their halves, are rounded relatively
 BLUR = 2.0**-47  # relative: numbers that agree up to this may count as one
 VAGUE = 1e-280  # a sum of sizes below which some of its terms may have vanished

@@ -7,13 +7,14 @@ added are bounds from above:
 singleton, polytope  the least of its corners
 box, L1              the layers of v, each with the least probability of what reaches it (Choquet)
 
-See `lp_balls` for the duals of Lp balls. For these `Axis.point` gives a distribution with nearly
-the least mean, and how far at most (in L1) a member is from it: from above.
+See `LpBalls` for the duals of Lp balls. For these `Axis.point` gives a distribution with nearly the
+least mean, and how far at most (in L1) a member is from it: from above.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,11 +22,16 @@ from functools import cached_property
 import numpy as np
 
 from rfmdp.ragged import segment, segment_any
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
-from rfmdp.verification.lp_balls import LpBalls, inner_point, unsort
-from rfmdp.verification.margins import BLUR, FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
+from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, mean, slack
 from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
+
+HALVINGS = 54
+LEVEL, RIM = 2.0**-49, 2.0**-44  # how near sums come to one, and distances (relatively) to radii
+
+Vertices = tuple[FloatArray, float]
+"""Vertices (V, X) of a set, and the relative error of means by them."""
 
 
 class RoundedSets:
@@ -37,15 +43,15 @@ class RoundedSets:
         self.centre = sets.nominal / np.repeat(total, sizes)
         self.radius = sets.radius / total
         self.corners = sets.corners.copy()
-        subnormal = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
-        subnormal |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
+        faint = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
+        faint |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
         for j in np.flatnonzero(sets.kind == POLYTOPE):
             corners = sets.listed(j)
             ends = np.arange(0, len(sets.listed(j)) + 1, sizes[j])
             sums = np.repeat(1.0 + excess(corners, ends), sizes[j])
             self.corners[segment(sets.corner_ptr, j)] = corners / sums
-            subnormal[j] = ((corners > 0.0) & (corners < NORMAL)).any()
-        self.faint = np.where(subnormal, (sizes + 1.0) * FAINT, 0.0)
+            faint[j] = ((corners > 0.0) & (corners < NORMAL)).any()
+        self.faint = faint & (sets.kind != BOX)  # (M,) with weights of too few digits
         self._vertices: dict[int, Vertices] = {}
 
     def axis(self, ids: IntArray) -> Axis:
@@ -53,37 +59,24 @@ class RoundedSets:
         return Axis(self, int(self.sets.kind[ids[0]]), int(self.sets.sizes[ids[0]]), ids)
 
     def vertices(self, j: int) -> Vertices:
-        """Return those of a set."""
+        """Return those of a set, none if they are not listed or have weights of too few digits."""
         if j not in self._vertices:
             self._vertices[j] = _rounded(self.exact[j].vertices)
         return self._vertices[j]
 
 
-@dataclass(slots=True, eq=False)
-class Vertices:
-    """Vertices of a set, none if they are not listed, and the errors of means by them."""
-
-    points: FloatArray  # (V, X)
-    error: float  # relative
-    faint: float  # times the largest value
-
-
 def _rounded(vertices: list[list[Fraction]]) -> Vertices:
-    """Return vertices, each number rounded once; what is positive remains so.
+    """Return vertices, each number rounded once.
 
     Those of boxes of equal numbers often differ in their last digits only, and count as one then.
     """
-    points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in vertices])
-    if not len(points):
-        return Vertices(points, 0.0, 0.0)
+    if any(0 < x < NORMAL for line in vertices for x in line):
+        return np.empty((0, 0)), 0.0
+    points = np.array([[float(x) for x in line] for line in vertices])
     mantissa, exponent = np.frexp(points)
     merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
-    size = points.shape[1]
-    error = slack(points.shape[1])
-    if 2 * len(merged) <= len(points):
-        points, error = merged, error + BLUR
-    subnormal = ((points > 0.0) & (points < NORMAL)).any()
-    return Vertices(points, error, size * FAINT * subnormal)
+    error = slack(points.shape[-1])
+    return (merged, error + BLUR) if 2 * len(merged) <= len(points) else (points, error)
 
 
 @dataclass(eq=False)
@@ -129,20 +122,22 @@ class Axis:
         return self.sets.vertices(int(self.ids[0]))
 
     @cached_property
-    def faint(self) -> FloatArray:
-        """What subnormal weights are off by, (B,)."""
+    def faint(self) -> BoolArray:
+        """Where (B,) weights have too few digits: floats prove what holds of every member."""
         return self.sets.faint[self.ids]
 
-    @cached_property
-    def radius(self) -> FloatArray:
-        """Radii (B,)."""
-        return self.sets.radius[self.ids]
-
     def _balls(self) -> LpBalls:
-        return LpBalls(self.centre, self.radius, self.sets.sets.exponent[self.ids], self.faint)
+        exponent = self.sets.sets.exponent[self.ids]
+        return LpBalls(self.centre, self.sets.radius[self.ids], exponent)
 
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
         """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
+        bound = self._least(v, side)
+        if not self.faint.any():
+            return bound
+        return np.where(self.faint[:, None], v.min(axis=2) if side < 0.0 else v.max(axis=2), bound)
+
+    def _least(self, v: FloatArray, side: float) -> FloatArray:
         if self.kind in (SINGLETON, POLYTOPE):
             each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
             return functools.reduce(np.minimum, each)
@@ -162,8 +157,6 @@ class Axis:
         vague = size < VAGUE
         if vague.any():
             bound[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
-        if self.faint.any():
-            bound += side * self.faint[:, None] * np.abs(v).max(axis=-1)
         return bound
 
     def _attained(self, v: FloatArray) -> FloatArray:
@@ -212,11 +205,10 @@ class Axis:
                 np.maximum(least, 1.0 - most + side * UNIT),
                 np.minimum(most, 1.0 - least - side * UNIT),
             )
-        half = 0.5 * self.radius[:, None, None]
-        faint = side * self.faint[:, None, None]
+        half = 0.5 * self.sets.radius[self.ids][:, None, None]
         return (
-            np.maximum(more * after(self.centre) - less * half + faint, 0.0),
-            np.minimum(less * (before(self.centre) + half) - faint, 1.0),
+            np.maximum(more * after(self.centre) - less * half, 0.0),
+            np.minimum(less * (before(self.centre) + half), 1.0),
         )
 
     def point(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -227,12 +219,148 @@ class Axis:
         """
         if self.kind == POLYTOPE:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
-            return self.corners[np.arange(len(v)), best], self.faint
-        off = np.full(len(v), slack(self.size))
+            return self.corners[np.arange(len(v)), best], 2.0 * self.faint
+        off = np.where(self.faint, 2.0, slack(self.size))
         if self.kind == LP:
-            balls = self._balls()
-            return inner_point(balls, balls.point(v)), off
+            return self._balls().point(v), off
         order = np.argsort(v, axis=1, kind="stable")
         weights = np.pad(self._layers(order[:, None], 0.0)[0][:, 0], ((0, 0), (1, 1)))
         weights[:, 0] = 1.0
-        return unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order), self.size * off
+        return _unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order), self.size * off
+
+
+@dataclass(slots=True, eq=False)
+class LpBalls:
+    """Balls of an exponent q, 1 < q < infinity, one per row, of values (B, X).
+
+    Their least mean has no short formula. `least` is the value of a dual solution, less what
+    rounding can do to it. Any dual solution will do, so none has to be found exactly:
+
+        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
+    """
+
+    centre: FloatArray  # (B, X)
+    radius: FloatArray  # (B,)
+    exponent: FloatArray  # (B,)
+
+    def least(self, v: FloatArray) -> FloatArray:
+        """Return (B,): no more than the least mean.
+
+        Any w <= v - t proves it, so only the norm of w has to be known: powers are right to 4 u and
+        what their ratios are off by counts once after the root, as do the X terms of the sum; the
+        rounded exponents 1/q and q' cost ln X <= X times 3 u. That is less than 4 slack(X).
+        """
+        _, level, pace = self._rim(v)
+        q = self.exponent
+        dual = q / (q - 1.0)
+        error = 4.0 * slack(v.shape[1])
+        above = v - level[:, None]
+        best = v.min(axis=1)
+        cap = (self.centre / pace[:, None]) ** (q[:, None] - 1.0)
+        for w in (np.minimum(above, cap), above):
+            norm = _norm(np.abs(w), dual)
+            total, size = mean(self.centre, w)
+            bound = level + (total - self.radius * norm)
+            size += np.abs(above).max(axis=1)
+            bound -= error * (np.abs(level) + size + self.radius * norm) + TINY
+            best = np.fmax(best, bound)
+        return np.asarray(best)
+
+    def point(self, v: FloatArray) -> FloatArray:
+        """Return (B, X), within rounding of members, with nearly the least mean.
+
+        From the point of `_rim` back to the centre, which is a member: norms shrink as fast.
+        """
+        p = self._rim(v)[0]
+        p = p / p.sum(axis=1, keepdims=True)
+        room = 2.0 * slack(p.shape[1]) * (1.0 + self.radius)
+        distance = _norm(np.abs(p - self.centre), self.exponent)
+        back = 1.0 - np.fmin(np.fmax((self.radius - room) / distance, 0.0), 1.0)
+        return np.asarray(p + back[:, None] * (self.centre - p))
+
+    def _rim(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
+        least, unit, scaled = _scaled(v)
+        power = 1.0 / (self.exponent[:, None] - 1.0)
+        level = np.full(len(v), 0.5)
+
+        def at(pace: FloatArray, level: FloatArray) -> FloatArray:
+            d = scaled - level[:, None]
+            moved = self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power
+            return np.asarray(np.maximum(moved, 0.0))
+
+        def level_of(pace: FloatArray) -> FloatArray:
+            nonlocal level
+            level = _root(lambda t: at(pace, t).sum(axis=1) - 1.0, level, (0.0, 1.0), LEVEL)
+            return level
+
+        def rim(pace: FloatArray) -> FloatArray:
+            p = at(pace, level_of(pace))
+            # large exponents jump where t meets a value: that outcome takes the rest, at no price
+            nearest = np.arange(len(v)), np.abs(scaled - level[:, None]).argmin(axis=1)
+            p[nearest] = np.maximum(p[nearest] + (1.0 - p.sum(axis=1)), 0.0)
+            return p
+
+        def beyond(log_pace: FloatArray) -> FloatArray:
+            distance = _norm(np.abs(rim(np.exp2(log_pace)) - self.centre), self.exponent)
+            return np.log(np.fmax(distance, TINY)) - np.log(np.fmax(self.radius, TINY))
+
+        pace = np.exp2(_root(beyond, np.zeros(len(v)), (-80.0, 80.0), RIM))
+        p = rim(pace)
+        # in units of v: |v - t|^(1/(q-1)) = unit^(1/(q-1)) |scaled - level|^(1/(q-1))
+        return p, least + unit * level, pace / unit ** power[:, 0]
+
+
+def _unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
+    """Return numbers (B, X) that are in an order in their places."""
+    placed = np.empty_like(ranked)
+    np.put_along_axis(placed, order, ranked, axis=1)
+    return placed
+
+
+def _root(
+    f: Callable[[FloatArray], FloatArray], x: FloatArray, ends: tuple[float, float], near: float
+) -> FloatArray:
+    """Return (B,) where rising functions are as near zero as that, between both ends, from x on.
+
+    By secants, and every third time in the middle. The value of an end that stays twice is halved,
+    so that the other one moves, too (Illinois' rule).
+    """
+    low, high = np.full(len(x), ends[0]), np.full(len(x), ends[1])
+    f_low, f_high, moved = -np.ones(len(x)), np.ones(len(x)), np.zeros(len(x))
+    for step in range(3 * HALVINGS):
+        height = f(x)
+        if np.all((np.abs(height) <= near) | (high - low <= 4.0 * UNIT * np.abs(x))):
+            break
+        below = height < 0.0
+        f_high = np.where(below, np.where(moved < 0.0, 0.5, 1.0) * f_high, height)
+        f_low = np.where(below, height, np.where(moved > 0.0, 0.5, 1.0) * f_low)
+        low, high = np.where(below, x, low), np.where(below, high, x)
+        moved = np.where(below, -1.0, 1.0)
+        x = 0.5 * (low + high)
+        if step % 3 < 2:
+            secant = low - f_low * (high - low) / (f_high - f_low)
+            x = np.where((low < secant) & (secant < high), secant, x)
+    return x
+
+
+def _norm(size: FloatArray, exponent: FloatArray) -> FloatArray:
+    """Return the norms, of exponents (B,), of vectors (B, X) of numbers >= 0."""
+    largest = size.max(axis=1)
+    ratio = size / np.where(largest > 0.0, largest, 1.0)[:, None]
+    power = np.where(ratio > 0.0, ratio, 1.0) ** exponent[:, None] * (ratio > 0.0)
+    return np.asarray(largest * power.sum(axis=1) ** (1.0 / exponent))
+
+
+def _scaled(v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the least of values (B, X), their span or one, and (v - least) / span.
+
+    What is nearly the least counts as that, which makes it no larger: logarithms of subnormal
+    numbers are wild.
+    """
+    least = v.min(axis=1)
+    span = np.ptp(v, axis=1)
+    unit = np.where(span > 0.0, span, 1.0)
+    scaled = (v - least[:, None]) / unit[:, None]
+    scaled[scaled < VAGUE] = 0.0
+    return least, unit, scaled

@@ -6,9 +6,8 @@ from above any product of members will do. The two differ, less with the sets in
 
 Where that leaves a doubt, `by_vertices` goes through the vertices of all sets but one: some product
 of vertices has the least mean, and the last set is left to its own minimiser. A node has fixed
-vertices of the first sets; it gets all vertices of the next set. What cannot matter is cut: nodes
-whose bound from below is no less than a cut, and nodes that differ by the order of outcomes only,
-where the sets that are left do not tell these apart.
+vertices of the first sets; it gets all vertices of the next set. Nodes whose bound from below is no
+less than a cut cannot matter, and are left out.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.margins import BLUR, TINY, VAGUE, slack
-from rfmdp.verification.means import Axis, Vertices
-from rfmdp.verification.sets import BOX, SINGLETON
+from rfmdp.verification.margins import TINY, VAGUE, slack
+from rfmdp.verification.means import Axis
+from rfmdp.verification.sets import SINGLETON
 
 LARGE = 2.0**990  # from here on sums of numbers may overflow; fractions may still tell
 LISTED = 1 << 20  # numbers of products of vertices, of all rows at a time
@@ -180,17 +179,14 @@ def by_vertices(
 
     Where no mean is below a cut (b,), that is the lower bound. None if products are too many.
     """
-    counts = [len(axis.vertices.points) or math.inf for axis in axes]
+    counts = [len(axis.vertices[0]) or math.inf for axis in axes]
     places = sorted(range(len(axes)), key=lambda i: counts[i])
     if math.isinf(counts[places[-2]]):
         return None
     tensor, axes = _arranged(values, axes, places)
-    vertices = [axis.vertices for axis in axes[:-1]]
-    error, off = (
-        sum(corners.error for corners in vertices),
-        sum(corners.faint for corners in vertices),
-    )
-    products = math.prod(len(corners.points) for corners in vertices) * axes[-1].size
+    vertices = [axis.vertices[0] for axis in axes[:-1]]
+    error = sum(axis.vertices[1] for axis in axes[:-1])
+    products = math.prod(map(len, vertices)) * axes[-1].size
     step = max(1, LISTED // max(values.shape[1], products))
     low = cut.copy()
     high = np.full(len(cut), np.inf)
@@ -204,11 +200,9 @@ def by_vertices(
         if len(rows):
             best = order[first]
             low[part][rows] = bound[best]
-            points = [
-                corners.points[at] for corners, at in zip(vertices, paths[best].T, strict=True)
-            ]
-            far = np.full(len(rows), off)
-            high[part][rows] = _reached(tensor[part][rows], points, axes[-1], error, far)
+            points = [corners[at] for corners, at in zip(vertices, paths[best].T, strict=True)]
+            there = np.zeros(len(rows))  # points are vertices, nothing is off
+            high[part][rows] = _reached(tensor[part][rows], points, axes[-1], error, there)
     return low, high
 
 
@@ -223,17 +217,13 @@ def _leaves(
     row = np.arange(len(tensor))
     paths = np.empty((len(tensor), 0), dtype=np.int64)
     for depth, axis in enumerate(axes[:-1]):
-        corners, left = axis.vertices, axes[depth + 1 :]
-        count = len(corners.points)
+        left, count = axes[depth + 1 :], len(axis.vertices[0])
         if nodes[:, 0].size * count > NODES:
             return None
         children = np.tile(np.arange(count), len(nodes))
         paths = np.column_stack([paths.repeat(count, axis=0), children])
-        nodes = _averaged(nodes, corners)
+        nodes = _averaged(nodes, *axis.vertices)
         row = row.repeat(count)
-        if len(left) > 1:
-            nodes, first = _without_twins(nodes, row, left)
-            paths, row = paths[first], row[first]
         bound = _chosen(nodes, left, -1)
         open_ = np.flatnonzero(~(bound >= cut[row]))
         nodes, row, paths, bound = nodes[open_], row[open_], paths[open_], bound[open_]
@@ -242,50 +232,16 @@ def _leaves(
     return row, paths, bound
 
 
-def _averaged(nodes: FloatArray, corners: Vertices) -> FloatArray:
+def _averaged(nodes: FloatArray, corners: FloatArray, error: float) -> FloatArray:
     """Return nodes (N, X, ...) averaged by every vertex (V, X), or less, (N * V, ...)."""
 
     def spread(nodes: FloatArray, points: FloatArray) -> FloatArray:
         mixed = np.moveaxis(np.tensordot(nodes, points, ([1], [1])), -1, 1)
         return mixed.reshape(-1, *mixed.shape[2:])
 
-    size = spread(np.abs(nodes), corners.points)
-    error = corners.error * size
+    size = spread(np.abs(nodes), corners)
+    lost = error * size
     if (size < VAGUE).any():
-        moves = spread((nodes != 0.0).astype(np.float64), (corners.points > 0.0).astype(np.float64))
-        error += TINY * ((size < VAGUE) & (moves > 0.0))
-    if corners.faint:
-        lost = corners.faint * _largest(nodes).repeat(len(corners.points))
-        error += lost.reshape(-1, *[1] * (error.ndim - 1))
-    return spread(nodes, corners.points) - error
-
-
-def _without_twins(
-    nodes: FloatArray, row: IntArray, axes: list[Axis]
-) -> tuple[FloatArray, IntArray]:
-    """Return nodes (N, X, ...) that stand for all of some, and which of these they are.
-
-    Numbers that differ in their last digits only become the least of them. Then two nodes of a row
-    are twins if one becomes the other by changing the order of outcomes that have the same bounds
-    in a box: such a change leaves the box as it is, so the two have the same least mean. Outcomes
-    are put in an order by the sums of random codes of their numbers; if that puts twins in
-    different orders, both stay.
-    """
-    levels, place = np.unique(nodes, return_inverse=True)
-    new = np.append(True, np.diff(levels) > BLUR * np.abs(levels[1:]))
-    lowest = levels[new]
-    place = (np.cumsum(new) - 1)[place].reshape(nodes.shape)
-    codes = np.random.default_rng(0).integers(1 << 40, size=len(lowest))[place]
-    ordered = place
-    for k, axis in enumerate(axes, start=1):
-        sums = codes.sum(axis=tuple(i for i in range(1, codes.ndim) if i != k))
-        kind = np.arange(axis.size)
-        if axis.kind == BOX:
-            ends = np.concatenate(axis.ends).T
-            kind = np.unique(ends, axis=0, return_inverse=True)[1].reshape(-1)
-        order = np.lexsort((sums, np.broadcast_to(kind, sums.shape)))
-        shape = [len(nodes), *(axis.size if i == k else 1 for i in range(1, codes.ndim))]
-        ordered = np.take_along_axis(ordered, order.reshape(shape), axis=k)
-    alike = np.column_stack([row, ordered.reshape(len(nodes), -1)])
-    first = np.unique(alike, axis=0, return_index=True)[1]
-    return lowest[place[first]], first
+        moves = spread((nodes != 0.0).astype(np.float64), (corners > 0.0).astype(np.float64))
+        lost += TINY * ((size < VAGUE) & (moves > 0.0))
+    return spread(nodes, corners) - lost

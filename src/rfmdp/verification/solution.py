@@ -20,13 +20,12 @@ from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray
-from rfmdp.verification.checker import SolutionChecker
+from rfmdp.verification.checker import SolutionChecker, Verdict
 from rfmdp.verification.fields import Fault, field
 from rfmdp.verification.lattice import LatticeChecker
 from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
-from rfmdp.verification.verdict import Verdict
 
 Progress = Callable[[str], None]
 SOLVED = "solution/model."  # before the names of arrays of a learned model

@@ -1,9 +1,4 @@
-"""Sets that nature keeps to: boxes for some marginals of rows, each inside of the set there.
-
-On the side of her guarantee nature may do without some of her members. What is proven of the model
-with the smaller sets then holds of the model, too. That every box is inside is decided in
-fractions, by its bounds or by its vertices.
-"""
+"""Models made of the model of a file: with sets that nature keeps to, or unfolded by payments."""
 
 from __future__ import annotations
 
@@ -12,16 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import segment, segment_sum, starts
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.ragged import segment, segment_lengths, segment_sum, starts
+from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactSet, Undecided
 from rfmdp.verification.fields import Fields, need
-from rfmdp.verification.reading import Model
+from rfmdp.verification.reading import Claim, Model
 from rfmdp.verification.sets import BOX, L1, LP, SUM_OFF, Sets
 
 
 def restricted(model: Model, fields: Fields) -> Model:
-    """Return the model with the boxes of a file in place of some sets.
+    """Return the model with boxes of a file in place of some sets, each inside of the set there.
+
+    On the side of her guarantee nature may do without some of her members. What is proven of the
+    model with the smaller sets then holds of the model, too. That every box is inside is decided in
+    fractions, by its bounds or by its vertices.
 
     Raises
     ------
@@ -92,3 +91,58 @@ def _has(uset: ExactSet, point: list[Fraction]) -> bool:
         raise Undecided
     power = int(uset.exponent)
     return sum(x**power for x in moved) <= uset.radius**power
+
+
+def unfolded(claim: Claim) -> Claim:
+    """Return the claim that the witness of an until within a budget makes of an unfolded model.
+
+    The file holds inductive bounds of every state and amount paid, and a rule per amount. The model
+    is unfolded by these, so that the ordinary proof of an until applies. Its last state has lost.
+    """
+    model, layers = claim.written, int(claim.objective["budget"]) + 1
+    need(len(claim.policy) == layers, "policy: must have a rule per amount of the budget")
+    need(set(claim.witness) == set(claim.bounds), "witness: must have the sides that are claimed")
+    paid, rest = claim.paid()
+    whole = (paid >= 0.0) & (paid == np.floor(paid)) & (rest == 0.0)
+    need(whole.all(), "rewards: must be whole numbers >= 0 under a budget")
+    states, rows, lost = model.states, model.rows, layers * model.states
+    spent = np.arange(layers)[:, None] + np.minimum(paid, layers).astype(np.int64)
+    spent = np.repeat(spent, segment_lengths(model.successor_ptr), axis=1)
+    moves = np.where(spent < layers, spent * states + model.successors, lost)
+    copies = replace(
+        model,
+        row_ptr=np.append(_shifted(model.row_ptr, layers), layers * rows + 1),
+        marginal_ptr=np.append(
+            _shifted(model.marginal_ptr, layers), layers * model.marginal_ptr[-1]
+        ),
+        row_marginals=np.tile(model.row_marginals, layers),
+        successor_ptr=np.append(
+            _shifted(model.successor_ptr, layers), layers * model.successor_ptr[-1] + 1
+        ),
+        successors=np.append(moves.ravel(), lost),
+        labels={}, rewards={}, variables={}, formulas={}, provenance=None,
+    )  # fmt: skip
+    rule = claim.policy + rows * np.arange(layers)[:, None]
+    bounds = {side: np.append(bound, 0.0) for side, bound in claim.witness.items()}
+    return replace(
+        claim, model=copies, objective={"type": "Until"}, bounds=bounds, witness={},
+        states={name: _copied(states_, layers) for name, states_ in claim.states.items()},
+        policy=np.append(rule.ravel(), layers * rows)[None, :], status="GAP_OPEN",
+        value=next(iter(bounds.values()), np.zeros(lost + 1)), texts={},
+    )  # fmt: skip
+
+
+def follows(claim: Claim, side: int) -> BoolArray:
+    """Return where (S,) a side is claimed no closer than its witness says before any payment."""
+    first: FloatArray = claim.witness[side][: claim.written.states]
+    return np.asarray(side * claim.bounds[side] >= side * first)
+
+
+def _copied(states: BoolArray, layers: int) -> BoolArray:
+    return np.append(np.tile(states, layers), False)
+
+
+def _shifted(pointers: IntArray, layers: int) -> IntArray:
+    """Return pointers (n * layers + 1,) of so many copies of what they point to."""
+    every = np.arange(layers)[:, None] * pointers[-1] + pointers[:-1]
+    return np.append(every.ravel(), layers * pointers[-1])
