@@ -88,6 +88,11 @@ def test_bounds_enclose_the_value_of_all_pairs(seed, players):
     compare_with_pairs(seed, players)
 
 
+def test_a_value_of_zero_needs_its_region():
+    """Each component has one parity here; solved as numbers alone, an upper bound stayed 1e-12."""
+    compare_with_pairs(7141, DIRECTIONS[2])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 10_000, 1_000))
 def test_bounds_enclose_the_value_of_ten_thousand_games(first):
