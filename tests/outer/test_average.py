@@ -12,7 +12,7 @@ from rfmdp.answers.answer import check
 from rfmdp.formats.files import load, save
 from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import MAX, MIN, LongRunAverage, LongRunShare, Spec
+from rfmdp.objective import MAX, MIN, LongRunAverage, LongRunShare, Reach, Spec
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
 from rfmdp.policies.decisions import decisions
@@ -181,3 +181,38 @@ def test_one_action_does_not_change_a_mean():
     shown = decisions(solution, np.arange(solution.model.states))
     assert np.all(shown.lower <= solution.upper[0])
     assert np.all(solution.lower[0] <= shown.upper)
+
+
+PASSED = """mdp
+module walk
+  t : [0..8]; x : [0..1];
+  [a] t<8 -> 0.5 : (t'=t+1) & (x'=1) + 0.5 : (t'=t+1) & (x'=0);
+  [b] t<8 -> 0.6 : (t'=t+1) + 0.4 : (t'=t+1) & (x'=1-x);
+  [] t=8 -> true;
+endmodule
+rewards "before" t<8 : 7 + x; endrewards
+rewards "after" t<8 : 3; t=8 : x; endrewards
+"""
+
+
+@pytest.mark.parametrize(("agent", "nature"), PAIRS)
+def test_what_is_passed_once_counts_for_nothing(agent, nature):
+    """The rewards of a first phase leave the mean exactly 0; a lottery in it is the mean."""
+    model = parse_prism(PASSED).with_radius(0.1)
+    spec = Spec(LongRunAverage("before"), agent, nature)
+    solution = solve(model, spec).require_certified()
+    assert solution.at_initial().lower == solution.at_initial().upper == 0.0
+    after = Spec(LongRunAverage("after"), agent, nature)
+    for question in (after, replace(after, agent=agent.opposite)):
+        bounds = solve(model, question).require_certified()
+        assert verify(bounds).valid
+    x = model.valuations[:, [v.name for v in model.variables].index("x")]
+    reach = Spec(Reach(x.astype(bool) & model_end(model)), agent, nature)
+    value = solve(model, reach).at_initial().lower
+    bounds = solve(model, after).at_initial()
+    assert bounds.lower - 1e-5 <= value <= bounds.upper + 1e-5
+
+
+def model_end(model):
+    """Return the states in which the clock has stopped."""
+    return model.valuations[:, [v.name for v in model.variables].index("t")] == 8

@@ -105,10 +105,12 @@ def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, mo
     question = f"Pmaxmin=? [ {formula} ]"
     words = ["solve", "patrol.prism", "--radius", "0.05", "--prop", question, "-o", "p.rfmdp"]
     assert run(words) == 0
-    assert run(["policy", "p.rfmdp", "-o", f"induced.{ending}"]) == 0
-    induced = load(f"induced.{ending}")
-    assert induced.rows == induced.states
-    again, solution = solve(induced, question).at_initial(), load("p.rfmdp").at_initial()
-    assert again.lower <= solution.upper
-    assert solution.lower <= again.upper
-    assert again.width <= 1e-6
+    for nature in ("sets", "worst"):
+        assert run(["policy", "p.rfmdp", "--nature", nature, "-o", f"induced.{ending}"]) == 0
+        induced = load(f"induced.{ending}")
+        assert induced.rows == induced.states
+        assert induced.uncertain == (nature == "sets")
+        again, solution = solve(induced, question).at_initial(), load("p.rfmdp").at_initial()
+        assert again.lower <= solution.upper
+        assert solution.lower <= again.upper
+        assert again.width <= 1e-6

@@ -18,6 +18,10 @@ g the gain and h the bias, so twice the value of 2 n steps less that of n steps 
 also prices moves between states of different gain. States of (nearly) the same gain get one u.
 Where a proof fails u is moved outwards: states that only climb by the time that they take, others
 by what they lack.
+
+States to which no cycle leads are passed once at most, and what is paid there counts for nothing.
+They come last, bottom first: u is the mean of u over the successors, and h is so far out that no
+reward matters.
 """
 
 from __future__ import annotations
@@ -37,13 +41,14 @@ from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
-from rfmdp.ragged import renumbered, segment_all, segment_any
+from rfmdp.ragged import entries, renumbered, segment_all, segment_any
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 HORIZONS = (1e2, 1e4, 1e6)  # mean numbers of steps of the discounted games, and twice those
 SAME = 0.05  # of the width that is wanted: gains that differ by less are one
 CLIMB = 1e-3  # of that width: what a step climbs at least
+OUT = 1e-6  # how much farther out than needed a witness is where nothing depends on it
 TIE = 1e-12  # of the values of a row: means this near to u are looked at by vertices
 ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of the chain that says how long climbs take
 
@@ -57,6 +62,7 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
     nothing = np.zeros(states)
     witness = {-1.0: nothing, 1.0: nothing}
+    passage = Passage(Graph(problem.model))
     guess = PolicyIteration(*_discounted(task, HORIZONS[0])).start(None)
     try:
         for steps in HORIZONS:
@@ -70,7 +76,7 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
             guess.value = values[1] * (HORIZONS[1] / (2.0 * HORIZONS[0]))
             with task.stats.phase("certify"):
                 for side in (-1.0, 1.0):
-                    _improve(Gains(task, bias, guess.choice, side), result, witness)
+                    _improve(Gains(task, passage, bias, guess.choice, side), result, witness)
             if task.closed(result.lower, result.upper, result.value):
                 break
     except STOPS as stop:
@@ -109,14 +115,18 @@ def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]
 class Gains:
     """The search for a bound of one side (+1 upper) with a given witness."""
 
-    def __init__(self, task: Task, bias: FloatArray, choice: IntArray, side: float) -> None:
+    def __init__(
+        self, task: Task, passage: Passage, bias: FloatArray, choice: IntArray, side: float
+    ) -> None:
         problem = task.problem
-        self.task, self.bias, self.side, self.model = task, bias, side, problem.model
+        self.task, self.side, self.model = task, side, problem.model
+        self.passage, self.bias = passage, bias.copy()
         self.fixed = choice.copy() if side == -problem.agent.sign else None
         self.helps = problem.nature.sign == -side
-        self.states = np.arange(self.model.states)
-        self.rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
+        rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
+        self.rows = rows[~passage.once[self.model.row_states[rows]]]
         self.owner = self.model.row_states[self.rows]
+        self._first = np.flatnonzero(np.diff(self.owner, prepend=-1))
         inner, stats = task.operator.inner, task.stats
         self.operator = Operator(problem, inner, stats)
         plain = replace(problem, reward=np.zeros(self.model.rows), lost=None)
@@ -124,8 +134,7 @@ class Gains:
         self.lost = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
         self.operator.backup(bias, self.rows)
         self.paid = self._surplus(self.operator.side(side)[self.rows])
-        self._graph = Graph(self.model)
-        self._moves = self._graph.edges.forward[2:]
+        self._moves = passage.graph.edges.forward[2:]
         self._faces: Faces | None = None
         self._means = np.empty(0)
 
@@ -136,9 +145,9 @@ class Gains:
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""
         task, side = self.task, self.side
-        gain = self._best(self.paid)
+        gain = np.where(self.passage.once, 0.0, self._best(self.paid))
         scale = max(largest(gain), 1e-3 * largest(task.problem.reward))
-        width = max(task.limits.precision * scale, 1e3 * UNIT * largest(self.bias))
+        width = max(task.limits.precision * scale, 1e4 * UNIT * max(largest(self.bias), scale))
         label = self._clusters(gain, SAME * width)
         u = self._spread(gain, label)
         u = u + side * SAME * task.limits.precision * np.abs(u)
@@ -149,7 +158,7 @@ class Gains:
             need = self._best(each)
             short = side * (need - u) > 0.0
             if not short.any():
-                return u
+                return self._pass(u, CLIMB * width)
             climbing = short & ~np.isfinite(self._best(keep))
             u = u + side * self._time(u, climbing, each, CLIMB * width)
             need = np.where(climbing, u, need)
@@ -161,15 +170,13 @@ class Gains:
         order = np.argsort(gain, kind="stable")
         level = np.empty(len(gain), dtype=np.int64)
         level[order] = np.concatenate([[0], np.cumsum(np.diff(gain[order]) > width)])
-        parts = components(self._graph, np.ones(len(gain), dtype=np.bool_))
-        return renumbered(level * len(gain) + parts.component)
+        return renumbered(level * len(gain) + self.passage.component)
 
     def _best(self, need: FloatArray) -> FloatArray:
-        """Return what all rows (n,) that count need, per state (S,)."""
-        if self.fixed is not None:
-            return need
+        """Return what all rows (n,) that count need, per state (S,); infinitely little if none."""
         reduce = np.maximum if self.side > 0.0 else np.minimum
-        worst: FloatArray = reduce.reduceat(need, self.model.row_ptr[:-1])
+        worst = np.full(self.model.states, -self.side * np.inf)
+        worst[self.owner[self._first]] = reduce.reduceat(need, self._first)
         return worst
 
     def _spread(self, u: FloatArray, label: IntArray) -> FloatArray:
@@ -263,7 +270,7 @@ class Gains:
         choice = self.model.row_ptr[:-1].copy() if self.fixed is None else self.fixed
         if self.fixed is None:
             worst = np.flatnonzero(need == self._best(need)[self.owner])[::-1]
-            choice[self.owner[worst]] = worst
+            choice[self.owner[worst]] = self.rows[worst]
         answers = self.plain.inner.respond(u, choice[nodes])
         each = np.full(self.model.rows, 2.0 * least)
         steps = np.zeros(self.model.states)
@@ -274,3 +281,45 @@ class Gains:
             return once
         chain.put(steps)
         return np.where(np.isfinite(steps), np.maximum(steps, once), once)
+
+    def _pass(self, u: FloatArray, least: float) -> FloatArray:
+        """Return a bound with numbers for the states that are passed once; they get a witness."""
+        side, bias, reward = self.side, self.bias, self.task.problem.reward
+        sign = self.task.problem.agent.sign
+        for states in self.passage.levels:
+            self.task.clock.tick("certify", least)
+            rows = entries(self.model.row_ptr, states)
+            owner = self.model.row_states[rows]
+            first = np.flatnonzero(np.diff(owner, prepend=-1))
+            self.plain.backup(u, rows)
+            low, high, worth = (np.empty(len(rows)) for _ in range(3))
+            row_span(rows, *self._moves, u, low, high)
+            mean = np.clip(self.plain.side(side)[rows], low, high)
+            worth = np.where(low == high, mean, mean + side * least)
+            u[states] = sign * np.maximum.reduceat(sign * worth, first)
+            if self.fixed is not None:
+                best = np.flatnonzero(worth == u[owner])[::-1]
+                self.fixed[owner[best]] = rows[best]
+            row_span(rows, *self._moves, bias, low, high)
+            far = side * (reward[rows] - u[owner]) + np.maximum(side * low, side * high)
+            far += self.lost + OUT * (np.abs(reward[rows]) + np.abs(far) + np.abs(u[owner]))
+            bias[states] = side * np.maximum.reduceat(far, first)
+        return u
+
+
+class Passage:
+    """The states to which no cycle leads, by level."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        parts = components(graph)
+        self.component = parts.component
+        pointers, successors = graph.edges.forward[2:]
+        by_state = pointers[graph.model.row_ptr]
+        self.once = parts.trivial[parts.component]  # (S,)
+        self.levels: list[IntArray] = []  # bottom first
+        for level in reversed(parts.levels()):
+            once = self.once[level]
+            self.once[successors[entries(by_state, level[~once])]] = False
+            if once.any():
+                self.levels.insert(0, np.sort(level[once]))

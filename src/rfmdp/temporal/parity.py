@@ -172,7 +172,8 @@ def _bounds(game: ParityGame) -> Pair:
     if (won | lost).all():
         first = game.model.row_ptr[:-1]
         below = _closer_and_closer(game, number_blocks(graph, won, everywhere), ~everywhere, first)
-        return Pair(below, below)
+        if below.stopped or game.closed(below.lower, below.upper):
+            return Pair(below, below)  # else regions tell what is exactly 0 or 1
     winning, losing = (
         Regions(graph, game.priority, spec.agent, spec.nature, side) for side in (MAX, MIN)
     )

@@ -28,6 +28,7 @@ from rfmdp.objective import (
     Temporal,
     TemporalReward,
 )
+from rfmdp.outer.graph.components import strong_components
 from rfmdp.outer.problem import where
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.state_sets import NamedStates, PathFormula, StateSet
@@ -39,6 +40,8 @@ from rfmdp.types import BoolArray, IntArray
 MEMORY = "memory"  # name of the variable that holds the automaton's state
 ENTRY = 40  # bytes that a successor takes while a product is made, about
 MOST_ATOMS = 60
+TABLE = 256  # entries of the table of an automaton that is asked for all letters at once
+MOVES = 10_000_000  # between the pairs of such an automaton, reachable or not
 
 
 class Automaton(Protocol):
@@ -156,8 +159,7 @@ def make_product(
     named = zip(formula.names, arrays, strict=True)
     formula = replace(formula, atoms=tuple(NamedStates(*pair) for pair in named))
     explorer = _Explorer(base, automaton, arrays)
-    start = explorer.run(first | base.label("init"))
-    states, memory = explorer.states, explorer.memory
+    states, memory, start = explorer.run(first | base.label("init"))
     return product_of_pairs(base, states, memory, start, formula, explorer.table(), automaton.kind)
 
 
@@ -193,7 +195,7 @@ def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP
 
 
 class _Explorer:
-    """Finds the pairs of state and memory that are reachable, layer by layer."""
+    """Finds the pairs of state and memory that are reachable."""
 
     def __init__(
         self, base: FactoredMDP, automaton: Automaton, atoms: tuple[BoolArray, ...]
@@ -202,34 +204,68 @@ class _Explorer:
         codes, self.letter = np.unique(_letter_codes(base.states, atoms), return_inverse=True)
         self.letters: BoolArray = (codes[:, None] >> np.arange(len(atoms)) & 1).astype(np.bool_)
         self._delta = np.full((1, len(codes)), -1, dtype=np.int64)
-        self._number = np.full((1, base.states), -1, dtype=np.int32)  # of pairs, by memory
+        self._seen = np.zeros((1, base.states), dtype=np.bool_)  # pairs, by memory
         self._decided = np.array([automaton.decided(0)])
-        self._count = 0
 
-    def run(self, first: BoolArray) -> IntArray:
-        """Find all pairs that follow some states (S,); return the pairs these begin with, (S,)."""
-        base = self.base
+    def run(self, first: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return states and memory of all pairs after some states (S,), and where these begin."""
         begin = np.flatnonzero(first)
         memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
-        layers = [self._new(begin, memory)]
-        start = np.full(base.states, -1, dtype=np.int64)
-        start[begin] = self._number[memory, begin]
-        by_state = base.successor_ptr[base.row_ptr]
-        first_move, moves = by_state[:-1], segment_lengths(by_state)
-        while len(layers[-1][0]):
-            states, memory = layers[-1]
+        reach = self._reach_at_once if self._closed() else self._reach_by_layers
+        reach(begin, memory)
+        pairs = np.nonzero(self._seen.T)
+        number = np.cumsum(self._seen.T, axis=None) - 1
+        start = np.full(self.base.states, -1, dtype=np.int64)
+        start[begin] = number[begin * len(self._seen) + memory]
+        return *pairs, start
+
+    def _closed(self) -> bool:
+        """Ask a small automaton for all of its states; return whether these are all."""
+        every = np.arange(len(self.letters))
+        most = min(TABLE // len(every), MOVES // len(self.base.successors))
+        for q in range(most + 1):
+            if q == self.automaton.states:
+                return True
+            self._follow(np.full(len(every), q), every)
+        return False
+
+    def _reach_at_once(self, begin: IntArray, memory: IntArray) -> None:
+        """Mark all that follows some pairs (N,), on the graph of all pairs.
+
+        A root leads to them, and components are numbered bottom first: what it reaches is below.
+        """
+        base, size, decided = self.base, self.base.states, self._decided
+        letter, moves = self.letter[base.successors], self._moves()
+        offset = (self._delta * size + 1).astype(np.int32)
+        after = [offset[q, letter] + base.successors for q in np.flatnonzero(~decided)]
+        counts = np.concatenate([[len(begin)], *(np.where(end, 0, moves) for end in decided)])
+        successors = np.concatenate([(memory * size + begin + 1).astype(np.int32), *after])
+        nodes = np.arange(len(counts) + 1)
+        inside = np.ones(len(counts), dtype=np.bool_)
+        edges = nodes, nodes[:-1], starts(counts), successors
+        component = strong_components(edges, inside, inside)[0]
+        self._seen = (component[1:] < component[0]).reshape(len(decided), size)
+
+    def _reach_by_layers(self, states: IntArray, memory: IntArray) -> None:
+        """Mark all that follows some pairs (N,), which asks the automaton for what occurs only."""
+        base, moves = self.base, self._moves()
+        first_move = base.successor_ptr[base.row_ptr[:-1]]
+        while True:
+            states, memory = self._new(states, memory)
+            if not len(states):
+                return
             open_ = ~self._decided[memory]
-            if not open_.all():
-                states, memory = states[open_], memory[open_]
+            states, memory = states[open_], memory[open_]
             counts = moves[states]
             before = np.repeat(memory, counts)
             # the moves of a layer, by hand: deep models have thousands of small layers
             places = np.repeat(first_move[states] - np.cumsum(counts) + counts, counts)
-            after = base.successors[places + np.arange(len(places))].astype(np.int64)
-            layers.append(self._new(after, self._follow(before, self.letter[after])))
-        self.states = np.concatenate([states for states, _ in layers]).astype(np.int64)
-        self.memory = np.concatenate([memory for _, memory in layers])
-        return start
+            states = base.successors[places + np.arange(len(places))].astype(np.int64)
+            memory = self._follow(before, self.letter[states])
+
+    def _moves(self) -> IntArray:
+        """Return how many moves every state (S,) has in all rows."""
+        return segment_lengths(self.base.successor_ptr[self.base.row_ptr])
 
     def _follow(self, memory: IntArray, letter: IntArray) -> IntArray:
         """Return the automaton's states after letters (N,), which it is asked for once each."""
@@ -248,23 +284,22 @@ class _Explorer:
         size = len(self._decided)
         if states > len(self._delta):
             room = 2 * states
-            require_memory(4.0 * room * self.base.states, f"A product with {states} memory states")
+            require_memory(5.0 * room * self.base.states, f"A product with {states} memory states")
             more = room - len(self._delta)
             self._delta = np.pad(self._delta, ((0, more), (0, 0)), constant_values=-1)
-            self._number = np.pad(self._number, ((0, more), (0, 0)), constant_values=-1)
+            self._seen = np.pad(self._seen, ((0, more), (0, 0)))
         new = [self.automaton.decided(q) for q in range(size, states)]
         self._decided = np.append(self._decided, np.array(new, dtype=np.bool_))
 
     def _new(self, states: IntArray, memory: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the pairs that are new among some (N,), each once; they get their numbers."""
-        fresh = self._number[memory, states] < 0
+        """Return the pairs that are new among some (N,), each once, and mark them."""
+        fresh = ~self._seen[memory, states]
         codes = memory[fresh] * self.base.states + states[fresh]
         codes.sort()
         first = np.ones(len(codes), dtype=np.bool_)
         np.not_equal(codes[1:], codes[:-1], out=first[1:])
         memory, states = np.divmod(codes[first], self.base.states)
-        self._number[memory, states] = self._count + np.arange(len(states))
-        self._count += len(states)
+        self._seen[memory, states] = True
         return states, memory
 
     def table(self) -> Table:
