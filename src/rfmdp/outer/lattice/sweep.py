@@ -8,12 +8,23 @@ that the value exceeds it by at most. Rows with a loss that matters are written 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
-from rfmdp.kernels.contraction import MIXED, ROWS, TOLERANCE, UNDER, WORST, step_back
+from rfmdp.inner.packing import corners_of, pack_sets
+from rfmdp.kernels.contraction import (
+    LANES,
+    MIXED,
+    QUEUES,
+    ROWS,
+    TOLERANCE,
+    UNDER,
+    WORST,
+    step_back,
+)
 from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
 from rfmdp.model.lattice_order import Clock
 from rfmdp.model.lattice_rows import written_out
@@ -21,7 +32,7 @@ from rfmdp.objective import MIN, Direction
 from rfmdp.outer.lattice.trie import Trie, TrieMaker, parted, restricted
 from rfmdp.rounding import TERM, TINY, UNIT
 from rfmdp.threads import side_by_side, threads
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 MOST_MIXED = 1 << 20  # rows of a step that are solved one by one; beyond them the loss is an error
 PARALLEL = 1 << 14  # states that are worth threads
@@ -98,7 +109,7 @@ class _Slot:
     """What one thread works with."""
 
     work: FloatArray
-    stack: tuple[AnyArray, ...]
+    stack: tuple[Any, ...]
     totals: FloatArray = field(default_factory=lambda: np.zeros(5))
     mixed: tuple[AnyArray, ...] = ()
 
@@ -113,22 +124,14 @@ class Sweep:
         self.payments, self.discount = payments, discount
         self._maker = maker = TrieMaker(model)
         self._trie, self._moves = maker.trie(), tuple(maker.moves)
-        self._program = tuple(maker.program())
-        depths = maker.bottom + 1
-        widest = max(2, int(np.max(np.diff(maker.moves.target_ptr), initial=0)))
+        self._program = tuple(maker.program(payments.actions))
+        ends = frozen(model.marginals.lower), frozen(model.marginals.upper)
+        self._sets = ends, pack_sets(model.marginals, corners_of(model))
         slots = threads() if model.states >= PARALLEL else 1
         room = int(self._trie.begins[-1] + self._trie.inner[-1])
         self._slots = [
-            _Slot(
-                np.empty(room),
-                (
-                    np.zeros((7, depths), np.int64), np.zeros((2, depths)),
-                    np.zeros(depths, np.int64), np.empty((3, widest)), np.empty(widest, np.int64),
-                    np.empty(maker.room), np.empty(maker.slots + 1),
-                ),
-            )
-            for _ in range(slots)
-        ]  # fmt: skip
+            _Slot(np.empty(room), _stack(maker, len(payments.actions))) for _ in range(slots)
+        ]
         self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
         self.rows = 0  # of the last step
         self.mixed = 0  # of these, rows that were written out
@@ -165,10 +168,9 @@ class Sweep:
                 np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
             )  # fmt: skip
             step_back(
-                tuple(tries[k]), self._program, self._moves,
-                (self.model.marginals.lower, self.model.marginals.upper),
+                tuple(tries[k]), self._program, self._moves, self._sets,
                 (self.payments.actions, self.payments.pays), (agent, self.discount),
-                value, slot.work, out, choice, slot.mixed, slot.totals, slot.stack,
+                value, slot.work, (out, choice, *slot.mixed), slot.totals, slot.stack,
             )  # fmt: skip
 
         side_by_side(len(tries), work)
@@ -226,6 +228,24 @@ class Sweep:
             members = (bits >> actions) & 1 == 1
             pays[members] = amounts[states[members]]
         return pays
+
+
+def _stack(maker: TrieMaker, classes: int) -> tuple[Any, ...]:
+    """Return room for a walk; see the kernel."""
+    depths, slots = maker.bottom + 1, maker.slots + 1
+    widest = max(2, int(np.max(np.diff(maker.moves.target_ptr), initial=0)))
+    waiting = (
+        np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, LANES)),
+        np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, int(maker.later[maker.bottom]) * LANES)),
+        np.zeros((QUEUES, 3), np.int64),
+    )  # fmt: skip
+    rooms = (
+        np.zeros(maker.room * LANES), np.zeros((slots, LANES)), np.zeros(slots, np.bool_),
+        (np.zeros((5, widest)), np.zeros(widest, np.int64)), np.zeros(LANES, np.int64),
+        np.zeros((classes, maker.ends * LANES)), np.zeros((classes, maker.ends * LANES), np.int64),
+    )  # fmt: skip
+    integers, bits = np.zeros((7, depths), np.int64), np.zeros(depths, np.int64)
+    return integers, np.zeros(depths), np.zeros((depths, 1)), bits, waiting, rooms
 
 
 def _most_outcomes(model: LatticeMDP, d: int) -> int:

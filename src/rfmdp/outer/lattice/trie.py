@@ -9,23 +9,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels.contraction import BOX, KNOWN, PICK, TWO
+from rfmdp.kernels.contraction import BITS, COUNT, KNOWN, MOVE, OTHER, PICK, TO, TWO
 from rfmdp.model.lattice import FORBIDDEN, Factor, LatticeMDP
 from rfmdp.model.lattice_order import postponed
 from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
-SMALL = 64  # states of the last factors, below which operations are listed instead of walked
+SMALL = 128  # states of the last factors, below which operations are listed instead of walked
 LEAF = -1  # in place of a move
 
 
 class MergedMoves(NamedTuple):
     """Moves as arrays."""
 
-    kind: IntArray  # (moves,) KNOWN, TWO, BOX or PICK
+    kind: IntArray  # (moves,) KNOWN, TWO, OTHER or PICK
     target_ptr: IntArray
     targets: IntArray
+    set: IntArray  # (moves,) of PICK, 0
     begin: IntArray  # (moves,) first outcome among those of all sets; of PICK, outcomes to make
 
 
@@ -51,6 +52,10 @@ class Program(NamedTuple):
     first: IntArray  # (codes,)
     end: IntArray
     ops: IntArray  # (N, 8)
+    groups: IntArray  # (G,) bits of actions that are in the same operations and pay alike
+    ends_first: IntArray  # (codes,)
+    ends_last: IntArray
+    ends: IntArray  # what the rows of a program add to a state, without repetitions
 
 
 @dataclass(slots=True)
@@ -58,8 +63,8 @@ class MoveList:
     """Moves without repetitions: those with equal sets are one, whoever makes them."""
 
     model: LatticeMDP
-    _sets: dict[bytes, int] = field(default_factory=dict)  # to the first marginal with its bounds
-    _numbers: dict[tuple[int, int, tuple[int, ...]], int] = field(default_factory=dict)
+    _sets: dict[tuple[bytes, ...], int] = field(default_factory=dict)  # to the first such marginal
+    _numbers: dict[tuple[int, int, int, tuple[int, ...]], int] = field(default_factory=dict)
 
     def number(self, move: int) -> int:
         """Return the number of a move of the model; certain ones are -1 - target."""
@@ -68,7 +73,7 @@ class MoveList:
 
     def picked(self, move: int, width: int) -> int:
         """Return the number of the move that only picks where a move of the model leads to."""
-        return self._numbers.setdefault((PICK, width, self._parts(move)[0]), len(self._numbers))
+        return self._number(PICK, 0, width, self._parts(move)[0])
 
     def finished(self, move: int) -> int:
         """Return the number of the move that contracts what was picked of a move of the model."""
@@ -83,20 +88,28 @@ class MoveList:
     def _add(self, marginal: int, targets: tuple[int, ...]) -> int:
         marginals = self.model.marginals
         outcomes = segment(marginals.outcome_ptr, marginal)
-        bounds = marginals.lower[outcomes].tobytes() + marginals.upper[outcomes].tobytes()
-        marginal = self._sets.setdefault(bounds, marginal)
-        known = marginals.kind[marginal] == Kind.SINGLETON
-        kind = KNOWN if known else TWO if len(targets) == 2 else BOX
+        corners = segment(marginals.corner_ptr, marginal)
+        kind = marginals.kind[marginal]
+        arrays = [kind, marginals.radius[marginal], marginals.corners[corners]]
+        arrays += [each[outcomes] for each in (marginals.lower, marginals.upper, marginals.nominal)]
+        marginal = self._sets.setdefault(tuple(each.tobytes() for each in arrays), marginal)
         first = int(marginals.outcome_ptr[marginal])
-        return self._numbers.setdefault((kind, first, targets), len(self._numbers))
+        if kind == Kind.SINGLETON:
+            return self._number(KNOWN, marginal, first, targets)
+        two = kind == Kind.BOX and len(targets) == 2
+        return self._number(TWO if two else OTHER, marginal, first, targets)
+
+    def _number(self, kind: int, marginal: int, begin: int, targets: tuple[int, ...]) -> int:
+        return self._numbers.setdefault((kind, marginal, begin, targets), len(self._numbers))
 
     def merged(self) -> MergedMoves:
         """Return all moves that have a number."""
         return MergedMoves(
-            np.array([kind for kind, _, _ in self._numbers], dtype=np.int64),
-            starts([len(targets) for _, _, targets in self._numbers]),
-            np.array([x for _, _, targets in self._numbers for x in targets], dtype=np.int64),
-            np.array([begin for _, begin, _ in self._numbers], dtype=np.int64),
+            np.array([kind for kind, _, _, _ in self._numbers], dtype=np.int64),
+            starts([len(targets) for _, _, _, targets in self._numbers]),
+            np.array([x for _, _, _, targets in self._numbers for x in targets], dtype=np.int64),
+            np.array([marginal for _, marginal, _, _ in self._numbers], dtype=np.int64),
+            np.array([begin for _, _, begin, _ in self._numbers], dtype=np.int64),
         )
 
 
@@ -159,7 +172,7 @@ class TrieMaker:
         self.below = sorted(
             {c for depth in self.depths[self.bottom :] for c in depth.known if c in before}
         )  # decided variables that programs read
-        self.slots = self.room = 0
+        self.slots = self.room = self.ends = 0
         self._entries: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         self._branches: dict[int, list[tuple[dict[int, int], int]]] = {}
 
@@ -269,8 +282,11 @@ class TrieMaker:
             self._branches[d] = list(zip(values, offsets, strict=True))
         return self._branches[d][branch]
 
-    def program(self) -> Program:
-        """Return the operations of every code; values that make no difference share them."""
+    def program(self, classes: IntArray) -> Program:
+        """Return the operations of every code; values that make no difference share them.
+
+        classes : (C,) bits of actions that pay alike
+        """
         digits = self._digits(self.below)
         alike = np.zeros(len(digits), dtype=np.int64)
         for k, column in enumerate(self.below):
@@ -279,14 +295,35 @@ class TrieMaker:
         _, some, which = np.unique(alike, return_index=True, return_inverse=True)
         ops: list[list[int]] = []
         pointers = [0]
+        ends: list[IntArray] = []
         self.room = int(self.later[self.bottom :].sum())
         for values in digits[some].tolist():
             writer = _Writer(self, ops)
             writer.write(self.bottom, dict(zip(self.below, values, strict=True)), 0, 0, -1, 0)
             self.slots = max(self.slots, writer.slots)
+            leaves = [op for op in ops[pointers[-1] :] if op[MOVE] == LEAF]
+            offsets, places = np.unique([op[TO] for op in leaves], return_inverse=True)
+            for op, place in zip(leaves, places.tolist(), strict=True):
+                op[COUNT] = place
+            ends.append(offsets.astype(np.int64))
             pointers.append(len(ops))
-        begin, end = np.array(pointers[:-1])[which], np.array(pointers[1:])[which]
-        return Program(begin, end, np.array(ops, dtype=np.int64).reshape(-1, 8))
+        self.ends = max(map(len, ends))
+        ptr, ends_ptr = np.array(pointers), starts([len(offsets) for offsets in ends])
+        table = np.array(ops, dtype=np.int64).reshape(-1, 8)
+        groups = self._groups(np.concatenate([table[:, BITS], classes]))
+        return Program(
+            ptr[:-1][which], ptr[1:][which], table, groups,
+            ends_ptr[:-1][which], ends_ptr[1:][which], np.concatenate(ends),
+        )  # fmt: skip
+
+    def _groups(self, bits: IntArray) -> IntArray:
+        """Return actions that are in the same sets of actions, as bits (G,)."""
+        actions = np.arange(len(self.model.actions))
+        member = (np.unique(bits)[:, None] >> actions) & 1
+        _, group = np.unique(member, axis=1, return_inverse=True)
+        groups = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        np.bitwise_or.at(groups, group.reshape(-1), np.int64(1) << actions)
+        return groups
 
     def _alike(self, column: int) -> IntArray:
         """Return for every value of a variable the least one by which programs do the same."""
