@@ -8,7 +8,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from rfmdp.kernels.decorator import VARIABLE, private_folder
 
-# for this process and those that tests start; `kernels.cache` adds a folder for the kernels' text
+# for this process and those that tests start; `kernels.decorator` adds a folder for each text
 if VARIABLE not in os.environ:
     tests = f"rfmdp-tests-{os.getuid()}"
     os.environ[VARIABLE] = private_folder(os.path.join(tempfile.gettempdir(), tests))

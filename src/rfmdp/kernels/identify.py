@@ -144,7 +144,7 @@ def reduced_tensors(rows, model, slots, new_ptr, pick, out):
 
 @kernel
 def count_transitions(rows_N, next_N, model, tally):
-    """Tally the outcomes of N observed (row, successor) pairs; see `simulate.run_until_doubled`.
+    """Tally the outcomes of N observed (row, successor) pairs; see `simulate.run_trajectories`.
 
     Requires rows whose successors tell the outcomes. Returns the first pair whose successor the
     row does not have, or -1.

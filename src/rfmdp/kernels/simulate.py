@@ -7,7 +7,8 @@ number of threads, and can be continued at any trajectory.
 An outcome is drawn in O(1) from an alias table [Walker1977]: a slot, then the slot's own outcome
 or its alias. Counts are integers, so adding the parts of several threads is exact.
 
-world      model: row_ptr, marginal_ptr, slots, successor_ptr, successors (see `_move`);
+world      model: row_ptr, marginal_ptr, slots (U, 2): where the outcomes of every marginal of a
+           row begin and how many there are, successor_ptr, successors;
            tables: accept, alias (O,); initial states; stop (S,): where a trajectory ends
 behaviour  rows_TS (steps, S): the policy's rows, the last step repeats; other: chance of another
 wanted     length: most steps of a trajectory; seed; first, count: which trajectories
@@ -23,7 +24,6 @@ FIRST = np.uint64(0xBF58476D1CE4E5B9)
 SECOND = np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 RANDOM_ROW = -1  # in a policy: any row of the state, each with the same probability
-LANES = 8
 
 
 @inline_kernel
@@ -118,23 +118,6 @@ def _draw(begin, d, tables, z):
 
 
 @inline_kernel
-def _move(row, model, tables, counts, z):
-    """Draw all marginals of a row, count the outcomes; returns (successor, generator state).
-
-    A slot is a (row, marginal): where its outcomes begin and how many there are, side by side,
-    because the chain of dependent loads from state to successor is what a step costs.
-    """
-    _, marginal_ptr, slots, successor_ptr, successors = model
-    place = 0
-    for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
-        begin, d = slots[k, 0], slots[k, 1]
-        o, z = _draw(begin, d, tables, z)
-        counts[begin + o] += 1
-        place = place * d + o
-    return successors[successor_ptr[row] + place], z
-
-
-@inline_kernel
 def _begin(initial, seed, trajectory):
     """Return (first state, generator state) of a trajectory."""
     z = _start(seed, trajectory)
@@ -145,104 +128,57 @@ def _begin(initial, seed, trajectory):
 
 
 @kernel
-def run_trajectories(world, behaviour, wanted, reward, discount, z_L, counts, returns, final):
-    """Run trajectories first .. first + count - 1; add to counts (O,), fill returns and final.
+def run_trajectories(world, behaviour, wanted, paid, tally, limits, ends, trace):
+    """Run trajectories first .. first + count - 1; returns (trajectories, steps).
 
     A trajectory ends after `length` steps or in a state where `stop` holds. Its return is the sum
-    of discount**t * reward[row]. Returns the number of steps done. `LANES` trajectories run side
-    by side, so that the processor has something to do while it waits for the next state of one;
-    z_L is memory for their generators. `final` is where each is until it has ended.
+    of discount**t * reward[row]. The run stops after a trajectory in which some total[j] reaches
+    its limit. Where arrays are empty, nobody asks for them.
+
+    paid   : reward (R,), discount
+    tally  : counts (O,), total (M,), visits (R,): added to
+    limits : row_marginals, limit (M,) of the totals
+    ends   : returns (count,), final states (count,), lengths (count,): filled
+    trace  : rows and successors (count * length,) of all steps: filled
     """
     model, tables, initial, stop = world
-    row_ptr, _, _, _, _ = model
+    row_ptr, marginal_ptr, slots, successor_ptr, successors = model
     length, seed, first, count = wanted
-    steps = 0
-    for start in range(0, count, z_L.shape[0]):
-        lanes = min(z_L.shape[0], count - start)
-        for lane in range(lanes):
-            final[start + lane], z_L[lane] = _begin(initial, seed, first + start + lane)
-            returns[start + lane] = 0.0
-        weight = 1.0
-        for t in range(length):
-            moved = 0
-            for lane in range(lanes):
-                state = final[start + lane]
-                if not stop[state]:
-                    row, z = _pick(behaviour, row_ptr, state, t, z_L[lane])
-                    returns[start + lane] += weight * reward[row]
-                    final[start + lane], z_L[lane] = _move(row, model, tables, counts, z)
-                    moved += 1
-            if moved == 0:
-                break
-            steps += moved
-            weight *= discount
-    return steps
-
-
-@inline_kernel
-def _move_tallied(row, model, tables, row_marginals, limit, tally, z):
-    """Move as `_move` does, and tally; returns (successor, generator state, some limit reached)."""
-    _, marginal_ptr, slots, successor_ptr, successors = model
+    reward, discount = paid
     counts, total, visits = tally
-    place, due = 0, False
-    for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
-        begin, d = slots[k, 0], slots[k, 1]
-        o, z = _draw(begin, d, tables, z)
-        j = row_marginals[k]
-        total[j] += 1
-        counts[begin + o] += 1
-        due |= total[j] >= limit[j]
-        place = place * d + o
-    if visits.shape[0] > 0:
-        visits[row] += 1
-    return successors[successor_ptr[row] + place], z, due
-
-
-@kernel
-def run_until_doubled(world, behaviour, wanted, row_marginals, limit, tally):
-    """Run at most `count` trajectories; stop after the one in which total[j] reaches limit[j].
-
-    The tally is (counts (O,), total (M,), visits (R,) or empty); all are added to.
-    Returns (trajectories, steps).
-    """
-    model, tables, initial, stop = world
-    row_ptr, _, _, _, _ = model
-    length, seed, first, count = wanted
+    row_marginals, limit = limits
+    returns, final, lengths = ends
+    rows_N, successors_N = trace
     steps = 0
     for i in range(count):
         state, z = _begin(initial, seed, first + i)
-        due = False
+        begin, worth, weight, due = steps, 0.0, 1.0, False
         for t in range(length):
             if stop[state]:
                 break
             row, z = _pick(behaviour, row_ptr, state, t, z)
-            state, z, reached = _move_tallied(row, model, tables, row_marginals, limit, tally, z)
-            due |= reached
+            place = 0
+            for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
+                # side by side: the chain of dependent loads to a successor is what a step costs
+                at, d = slots[k, 0], slots[k, 1]
+                o, z = _draw(at, d, tables, z)
+                counts[at + o] += 1
+                place = place * d + o
+                if total.shape[0] > 0:
+                    j = row_marginals[k]
+                    total[j] += 1
+                    due |= total[j] >= limit[j]
+            state = successors[successor_ptr[row] + place]
+            if visits.shape[0] > 0:
+                visits[row] += 1
+            if reward.shape[0] > 0:
+                worth += weight * reward[row]
+                weight *= discount
+            if rows_N.shape[0] > 0:
+                rows_N[steps], successors_N[steps] = row, state
             steps += 1
+        if final.shape[0] > 0:
+            returns[i], final[i], lengths[i] = worth, state, steps - begin
         if due:
             return i + 1, steps
     return count, steps
-
-
-@kernel
-def record_trajectories(world, behaviour, wanted, counts, rows_N, successors_N, length_T):
-    """Run `count` trajectories and write down every transition; returns their number.
-
-    length_T are the transitions of every trajectory. The arrays must hold count * length entries.
-    """
-    model, tables, initial, stop = world
-    row_ptr, _, _, _, _ = model
-    length, seed, first, count = wanted
-    used = 0
-    for i in range(count):
-        state, z = _begin(initial, seed, first + i)
-        begin = used
-        for t in range(length):
-            if stop[state]:
-                break
-            row, z = _pick(behaviour, row_ptr, state, t, z)
-            state, z = _move(row, model, tables, counts, z)
-            rows_N[used], successors_N[used] = row, state
-            used += 1
-        length_T[i] = used - begin
-    return used

@@ -34,6 +34,8 @@ from rfmdp.threads import side_by_side
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 MOST = 500_000_000  # transitions that are recorded at once
+NO_INTS, NO_FLOATS = np.empty(0, dtype=np.int64), np.empty(0)
+NO_ROWS = np.empty(0, dtype=np.int32)
 SLICE = 2_000_000  # steps between two looks at Ctrl-C, at most: a fraction of a second
 
 
@@ -119,14 +121,12 @@ class Simulator:
         discount : factor per step of the reward
         threads : parts to run side by side; one by default. The result does not depend on it.
         """
-        from rfmdp.kernels.simulate import LANES, run_trajectories
-
         trajectories = request.count
         parts = max(1, min(threads or 1, trajectories))
-        paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
+        paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
         counts = np.zeros((parts, len(self.model.marginals.nominal)), dtype=np.int64)
         returns = np.empty(trajectories)
-        final = np.empty(trajectories, dtype=np.int64)
+        final, lengths = np.empty((2, trajectories), dtype=np.int64)
         steps = np.zeros(parts, dtype=np.int64)
         size = max(1, min(-(-trajectories // parts), SLICE // max(request.length, 1)))
         slices = iter(range(0, trajectories, size))
@@ -136,9 +136,9 @@ class Simulator:
                 for begin in slices:  # each goes to one thread, whichever asks
                     end = min(begin + size, trajectories)
                     mine = replace(request, first=request.first + begin, count=end - begin)
-                    filled = counts[part], returns[begin:end], final[begin:end]
-                    rest = paid, float(discount), np.empty(LANES, dtype=np.uint64), *filled
-                    steps[part] += self.call(run_trajectories, mine, *rest)
+                    ends = returns[begin:end], final[begin:end], lengths[begin:end]
+                    tally = counts[part], NO_INTS, NO_INTS
+                    steps[part] += self.call(mine, tally, paid=paid, ends=ends)[1]
             finally:
                 for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
                     pass
@@ -151,17 +151,27 @@ class Simulator:
 
         Returns (trajectories, steps) done.
         """
-        from rfmdp.kernels.simulate import run_until_doubled
+        return self.call(request, tally.arrays, limit=limit)
 
-        arrays = self.model.row_marginals, limit, tally.arrays
-        done, steps = self.call(run_until_doubled, request, *arrays)
-        return int(done), int(steps)
+    def call(
+        self,
+        request: Trajectories,
+        tally: tuple[IntArray, IntArray, IntArray],
+        *,
+        paid: tuple[FloatArray, float] = (NO_FLOATS, 1.0),
+        limit: IntArray = NO_INTS,
+        ends: tuple[FloatArray, IntArray, IntArray] = (NO_FLOATS, NO_INTS, NO_INTS),
+        trace: tuple[Int32Array, Int32Array] = (NO_ROWS, NO_ROWS),
+    ) -> tuple[int, int]:
+        """Call `kernels.simulate.run_trajectories`; return (trajectories, steps) done."""
+        from rfmdp.kernels.simulate import run_trajectories
 
-    def call(self, kernel: Any, request: Trajectories, *rest: Any) -> Any:
-        """Call a kernel of `kernels.simulate`."""
         behaviour = request.behaviour.rows, request.behaviour.other
         which = request.length, request.seed, request.first, request.count
-        return kernel(self._world, behaviour, which, *rest)
+        limits = self.model.row_marginals, frozen(limit)
+        arguments = self._world, behaviour, which, (frozen(paid[0]), paid[1]), tally, limits
+        done, steps = run_trajectories(*arguments, ends, trace)
+        return int(done), int(steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,8 +195,6 @@ def record(
 
     `stop` (S,) are states in which a trajectory ends early. The trajectories are `simulate`'s.
     """
-    from rfmdp.kernels.simulate import record_trajectories
-
     if steps < 1 or trajectories < 1 or steps * trajectories > MOST:
         raise ModelError(
             f"record: 1 <= steps * trajectories <= {MOST} must hold, found {steps}, {trajectories}."
@@ -196,7 +204,12 @@ def record(
     successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
     counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
     request = Trajectories(behaviour, steps, trajectories, seed)
-    used = simulator.call(record_trajectories, request, counts, rows, successors, lengths)
+    _, used = simulator.call(
+        request,
+        (counts, NO_INTS, NO_INTS),
+        ends=(np.empty(trajectories), np.empty_like(lengths), lengths),
+        trace=(rows, successors),
+    )
     return Transitions(rows[:used], successors[:used], lengths)
 
 
