@@ -35,7 +35,6 @@ from numpy.typing import ArrayLike, NDArray
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 LARGEST = 1 << 62  # of products: beyond it integers of 64 bits would wrap
-EXACT = 1 << 53  # integers below are floats, and so are their products if these are below, too
 
 
 def starts(counts: ArrayLike) -> IntArray:
@@ -92,7 +91,10 @@ def segment_sum(values: FloatArray, ptr: IntArray) -> FloatArray:
 
 
 def segment_product(values: IntArray, ptr: IntArray) -> IntArray:
-    """Return the product of every segment of integers >= 1; `LARGEST` if it is that or more."""
+    """Return the product of every segment of integers >= 1; `LARGEST` if it is that or more.
+
+    It is exact below 2^53, and rounded beyond.
+    """
     lengths = segment_lengths(ptr)
     filled = lengths > 0
     product = np.ones(len(lengths), dtype=np.int64)
@@ -100,15 +102,7 @@ def segment_product(values: IntArray, ptr: IntArray) -> IntArray:
         return product
     with np.errstate(over="ignore"):
         rough = np.multiply.reduceat(values[: ptr[-1]].astype(np.float64), ptr[:-1][filled])
-    if rough.max() < EXACT:
-        product[filled] = rough
-        return product
-    chosen = np.arange(len(lengths))
-    for place in range(int(lengths.max(initial=0))):
-        chosen = chosen[lengths[chosen] > place]
-        factor = values[ptr[chosen] + place]
-        fits = product[chosen] < LARGEST // factor
-        product[chosen] = np.where(fits, product[chosen] * factor, LARGEST)
+    product[filled] = np.minimum(rough, LARGEST)
     return product
 
 

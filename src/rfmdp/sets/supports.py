@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -112,9 +113,9 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
         kept &= np.repeat(~_whole_simplex(marginals), sizes)
         required = np.where(np.repeat(ball, sizes), kept, required)
         for j in np.flatnonzero(kind == Kind.LP):
-            smooth = _SmoothBall(marginals, int(j))
-            outcomes = segment(marginals.outcome_ptr, j)
-            required[outcomes] = [not smooth.can_lose((x,)) for x in smooth.nominal]
+            smooth = _ball(marginals, j)
+            lost = [not _can_lose(smooth, [x]) for x in smooth.nominal.tolist()]
+            required[segment(marginals.outcome_ptr, j)] = lost
     # boxes with positive lower bounds everywhere are rigid, whatever their upper ones are
     loose = segment_any(possible & ~required, marginals.outcome_ptr) & (kind == Kind.BOX)
     which = np.flatnonzero(loose)
@@ -302,14 +303,13 @@ def decided(marginals: Marginals, side: float) -> Marginals:
         np.array(a) for a in (marginals.lower, marginals.upper, marginals.radius)
     )
     for j in np.flatnonzero(marginals.kind == Kind.LP):
-        outcomes = segment(marginals.outcome_ptr, j)
-        ball = LpBall(marginals.nominal[outcomes], float(radius[j]), float(marginals.exponent[j]))
-        move = side * FIRST_MOVE
+        ball, move = _ball(marginals, j), side * FIRST_MOVE
         while _is_doubtful(ball):
             ball = replace(ball, radius=float(radius[j]) * (1.0 + move))
             move *= 2.0
         if ball.radius != radius[j]:
             radius[j] = ball.radius
+            outcomes = segment(marginals.outcome_ptr, j)
             lower[outcomes], upper[outcomes] = bounds(ball)
     return replace(marginals, lower=lower, upper=upper, radius=radius)
 
@@ -322,66 +322,60 @@ def _is_doubtful(ball: LpBall) -> bool:
     return False
 
 
-class _SmoothBall:
-    """Whether an Lp ball, 1 < p < inf, has members on some of its outcomes; each asked once."""
+def _can_lose(ball: LpBall, lost: Sequence[float]) -> bool:
+    """Return whether a ball, 1 < p < inf, has a member with nothing of the weights `lost`.
 
-    def __init__(self, marginals: Marginals, j: int) -> None:
-        self.number = j
-        self.nominal = marginals.nominal[segment(marginals.outcome_ptr, j)].tolist()
-        self.radius, self.exponent = float(marginals.radius[j]), float(marginals.exponent[j])
-        self._answers: dict[tuple[float, ...], bool] = {}
+    The nearest one spreads the lost mass a evenly over the k outcomes that are kept, so that the
+    question is whether
 
-    def can_lose(self, lost: tuple[float, ...]) -> bool:
-        """Return whether some member has nothing of the weights `lost`; of all others it may."""
-        kept = len(self.nominal) - len(lost)
-        if lost not in self._answers:
-            self._answers[lost] = kept > 0 and self._reaches([x for x in lost if x > 0.0], kept)
-        return self._answers[lost]
+        sum lost_i^p + a^p k^(1-p) <= radius^p.
 
-    def _reaches(self, lost: list[float], kept: int) -> bool:
-        """Return whether the nearest point without `lost` is in the ball.
+    Logarithms answer it: with M the largest of them, those of both sides are off by less than
+    16 u (M + ln k + 4). Nearer ones are decided by powers of fractions if p is an integer.
 
-        It spreads the lost mass a evenly over `kept` outcomes, so the question is whether
+    Raises
+    ------
+    DoubtfulSupport
+        If p is none.
+    """
+    kept, p = ball.size - len(lost), ball.exponent
+    weights = [x for x in lost if x > 0.0]
+    if kept == 0 or not weights or ball.radius == 0.0:
+        return kept > 0 and not weights
+    spread = math.log(math.fsum(weights)) - (1.0 - 1.0 / p) * math.log(kept)
+    logs = [*map(math.log, weights), spread]
+    top = max(logs)
+    norm = top + math.log(math.fsum(math.exp(p * (x - top)) for x in logs)) / p
+    radius = math.log(ball.radius)
+    largest = max(map(abs, [*logs, radius])) + math.log(kept) + 4.0
+    if abs(norm - radius) > 16.0 * UNIT * largest:
+        return norm < radius
+    if p.is_integer() and p <= 64.0:
+        power, exact = int(p), [Fraction(x) for x in weights]
+        side = sum(x**power for x in exact) * kept ** (power - 1) + sum(exact) ** power
+        return bool(side <= Fraction(ball.radius) ** power * kept ** (power - 1))
+    raise DoubtfulSupport(
+        f"An Lp ball of radius {ball.radius!r} and exponent {p:g}: floats cannot tell whether "
+        "nature can empty outcomes of it. Change the radius by one part in 10^12."
+    )
 
-            sum lost_i^p + a^p kept^(1-p) <= radius^p.
 
-        Logarithms answer it: with M the largest of them, those of both sides are off by less than
-        16 u (M + ln kept + 4). Nearer ones are decided by powers of fractions if p is an integer.
-        """
-        radius, exponent = self.radius, self.exponent
-        if not lost or radius == 0.0:
-            return not lost
-        spread = math.log(math.fsum(lost)) - (1.0 - 1.0 / exponent) * math.log(kept)
-        logs = [*map(math.log, lost), spread]
-        top = max(logs)
-        norm = top + math.log(math.fsum(math.exp(exponent * (x - top)) for x in logs)) / exponent
-        gap = norm - math.log(radius)
-        reach = max(map(abs, [*logs, norm - gap])) + math.log(kept) + 4.0
-        if abs(gap) > 16.0 * UNIT * reach:
-            return gap < 0.0
-        if exponent.is_integer() and exponent <= 64.0:
-            p = int(exponent)
-            exact = [Fraction(x) for x in lost]
-            side = sum((x**p for x in exact), Fraction(0)) * kept ** (p - 1) + sum(exact) ** p
-            return bool(side <= Fraction(radius) ** p * kept ** (p - 1))
-        raise DoubtfulSupport(
-            f"Marginal {self.number}: floats cannot tell whether nature can empty outcomes of an "
-            f"Lp ball of radius {radius!r} and exponent {exponent:g}. Change the radius by one "
-            "part in 10^12."
-        )
+def _ball(marginals: Marginals, j: int | np.integer) -> LpBall:
+    """Return an Lp ball with 1 < p < inf as it is stored."""
+    nominal = marginals.nominal[segment(marginals.outcome_ptr, j)]
+    return LpBall(nominal, float(marginals.radius[j]), float(marginals.exponent[j]))
 
 
 def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
     """Return the supports of an Lp ball with 1 < p < inf."""
-    ball = _SmoothBall(marginals, j)
-    outcomes = segment(marginals.outcome_ptr, j)
-    nominal, fixed = marginals.nominal[outcomes], required[outcomes]
+    ball, fixed = _ball(marginals, j), required[segment(marginals.outcome_ptr, j)]
     free = np.flatnonzero(~fixed)
-    free = free[np.argsort(-nominal[free], kind="stable")]
-    weight = nominal[free].tolist()
+    free = free[np.argsort(-ball.nominal[free], kind="stable")]
+    weight = ball.nominal[free].tolist()
 
+    @cache
     def feasible(mask: int) -> bool:
-        return ball.can_lose(tuple(x for i, x in enumerate(weight) if not mask >> i & 1))
+        return _can_lose(ball, [x for i, x in enumerate(weight) if not mask >> i & 1])
 
     def grow(mask: int, i: int) -> Iterator[int]:
         if feasible(mask):
