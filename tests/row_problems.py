@@ -38,7 +38,7 @@ from rfmdp.sets.families import (
 )
 from rfmdp.threads import set_threads, threads
 from rfmdp.types import FloatArray, IntArray
-from set_twins import contains, minimise
+from set_twins import contains, minimise, vertices
 
 GRAIN = 20  # probabilities k / 20: ties, zeros, and sums that miss one by an ulp
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)
@@ -150,7 +150,7 @@ class RowProblem:
             slack = 1e-12 * (self.span + abs(low))
             ends = Fraction(low - slack), Fraction(high + slack)
         else:
-            corners = [rational.vertices(s) for s in self.sets]
+            corners = [vertices(s) for s in self.sets]
             tensor = [sign * Fraction(x) for x in self.tensor.tolist()]
             value, _ = rational.product_minimum(corners, tensor)
             ends = value, value

@@ -18,6 +18,7 @@ Whatever nu and theta come out, the value is sound. For all nu and all mu >= 0
 by sum y = 0, y >= -nominal and Hoelder's inequality; mu is what the clipped entries leave.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,7 +26,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import nnls
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.families import (
     Interval,
@@ -36,7 +37,7 @@ from rfmdp.sets.families import (
     bisected,
     p_norm,
 )
-from rfmdp.sets.rational import cube, expectation, fractions, normalised, vertices
+from rfmdp.sets.rational import box_vertices, expectation, fractions, normalised
 
 
 def contains(uset: UncertaintySet, p, tolerance: float = 1e-12):
@@ -249,3 +250,47 @@ class _BallProblem:
     def within_radius(self, log_scale: float):
         """Return whether the move is no longer than the radius."""
         return p_norm(self.balanced(log_scale)[0], self.exponent) <= self.radius
+
+
+def l1_vertices(nominal, radius):
+    """Return the vertices of an L1 ball around numbers, among points of the same sum.
+
+    One entry receives radius / 2, as far as there is room; the others give it, in every order.
+    """
+    centre, size = fractions(nominal), len(nominal)
+    if radius >= 2:
+        return [tuple(Fraction(int(i == k)) for i in range(size)) for k in range(size)]
+    corners = set()
+    for receiver in range(size):
+        others = [k for k in range(size) if k != receiver]
+        for order in itertools.permutations(others):
+            p = list(centre)
+            left = min(Fraction(radius) / 2, sum((centre[k] for k in others), Fraction(0)))
+            p[receiver] += left
+            for k in order:
+                take = min(left, p[k])
+                p[k] -= take
+                left -= take
+            corners.add(normalised(p))
+    return sorted(corners)
+
+
+def vertices(uset):
+    """Return the vertices of a set, exactly; `UnsupportedError` if it has infinitely many."""
+    if isinstance(uset, Singleton):
+        return [normalised(fractions(uset.nominal.tolist()))]
+    if isinstance(uset, Interval):
+        return box_vertices(uset.lower.tolist(), uset.upper.tolist())
+    if isinstance(uset, Polytope):
+        return [normalised(fractions(corner)) for corner in uset.vertices.tolist()]
+    if isinstance(uset, LpBall) and uset.exponent == 1.0:
+        return l1_vertices(uset.nominal.tolist(), uset.radius)
+    if isinstance(uset, LpBall) and math.isinf(uset.exponent):
+        return box_vertices(*cube(uset))
+    raise UnsupportedError(f"{uset!r} has no exact vertices.")
+
+
+def cube(ball):
+    """Return the box that an L-infinity ball is."""
+    low, high = ball.nominal - ball.radius, ball.nominal + ball.radius
+    return np.maximum(low, 0.0).tolist(), np.minimum(high, 1.0).tolist()

@@ -42,7 +42,6 @@ RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to
 # Of searches, in shares of the span. They decide how long to look, never what is true.
 EXACT = 1e-12  # a row is exact when its sides are this close
 CLOSED = 1e-11  # a row that cheap bounds enclose so needs no relaxation; of the span of all values
-PROGRESS = 1e-15  # coordinate descent stops when a round gains less
 LP_UNUSED = 1e-14  # of its radius that the answer of an Lp ball may leave unused, and ten times
 # what the answer's sum may miss one by
 KNOWN = 1e-12  # free mass up to which McCormick takes a marginal as known, and charges for it

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half, quarter
+from recording import recorded
 from rfmdp.inner import exact as exact_module
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.vertices import VertexEnumeration
-from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, L1Ball, Singleton
 from row_problems import RowProblem, boxes, finite_sets, joined_model, row_problems

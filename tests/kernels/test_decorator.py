@@ -13,8 +13,8 @@ from numba.core.errors import TypingError
 
 import rfmdp
 from processes import LIMIT, python
+from recording import recorded
 from rfmdp.kernels.curved import curved_address
-from rfmdp.kernels.decorator import recorded
 from rfmdp.kernels.sweep import take_back
 
 # prints how many functions numba compiled

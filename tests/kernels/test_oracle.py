@@ -25,7 +25,7 @@ from row_problems import (
     row_problems,
     value_vectors,
 )
-from set_twins import contains, minimise
+from set_twins import contains, minimise, vertices as exact_vertices
 
 
 def pack(sets):
@@ -77,7 +77,7 @@ def test_minimiser_equals_its_twins(problem):
     values = values - values[0]
     value, p = run_minimiser(minimise_compiled, uset, values)
     plain, q = run_minimiser(oracle.minimise, uset, values)
-    exact, _ = twins.minimum(rational.vertices(uset), [Fraction(x) for x in values.tolist()])
+    exact, _ = twins.minimum(exact_vertices(uset), [Fraction(x) for x in values.tolist()])
     allowed = backup_margin(uset.size, np.ptp(values), np.ptp(values))
     assert abs(Fraction(value) - exact) <= allowed
     assert abs(Fraction(plain) - exact) <= allowed
@@ -172,7 +172,7 @@ def test_product_bounds_equal_the_products(problem):
     model, _ = joined_model([problem])
     head, data, _, _ = pack_sets(model.marginals, corners_of(model))
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
-    ends = [twins.bounds(rational.vertices(s)) for s in problem.sets]
+    ends = [twins.bounds(exact_vertices(s)) for s in problem.sets]
     box = np.zeros(2 * total)
     _, _, size, free = products.product_box(head, data, axes, len(axes), total, box)
     assert size == total

@@ -1,6 +1,5 @@
 """Row kernels: compiled, pure Python and exact fractions agree; the pair kernel and its twin."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +24,7 @@ from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.types import frozen
 from row_problems import boxes, finite_sets, row_problems
+from set_twins import vertices as exact_vertices
 
 
 def bind(problem, weights=True, memory=scratch):
@@ -50,7 +50,7 @@ def run(function, packed, values, *arguments):
 def exact_corners(problem):
     """Return exact vertices of every set, and the tensor in fractions."""
     tensor = [Fraction(x) for x in problem.tensor.tolist()]
-    return [rational.vertices(s) for s in problem.sets], tensor
+    return [exact_vertices(s) for s in problem.sets], tensor
 
 
 @half
@@ -129,7 +129,7 @@ def test_interval_rows_equals_merged_intervals(problem):
     """PRISM's semantics, in which outcomes that meet in one successor add their intervals up."""
     packed, values = bind(problem, weights=False, memory=interval_scratch)
     value = twins.interval_arithmetic(
-        [rational.vertices(s) for s in problem.sets],
+        [exact_vertices(s) for s in problem.sets],
         problem.successors.tolist(),
         [Fraction(x) for x in problem.values.tolist()],
     )
@@ -140,23 +140,3 @@ def test_interval_rows_equals_merged_intervals(problem):
         run(function, packed, values, (below, above))
         assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
         assert above[0] == np.inf
-
-
-@half
-@given(row_problems(finite_sets, factors=(1, 3), joint=18))
-def test_alternating_rows_is_a_local_minimum(problem):
-    """The witness is attained, and exact coordinate descent from it finds nothing better."""
-    packed, values = bind(problem, weights=False)
-    corners, tensor = exact_corners(problem)
-    ends = np.cumsum([0] + [s.size for s in problem.sets])
-    margin = 1e-13 * problem.span + backup_margin(0, problem.span, np.abs(problem.tensor).max())
-    for function in both(products.alternating_rows):
-        below, above = np.zeros((2, 1))
-        answer = np.zeros(ends[-1])
-        answers = np.zeros(1, np.int64), answer
-        run(function, packed, values, 2, 0, answers, (below, above))
-        given_ = [rational.fractions(answer[a:b].tolist()) for a, b in itertools.pairwise(ends)]
-        points = [rational.normalised(p) for p in given_]
-        value, _ = twins.coordinate_descent(corners, tensor, points)
-        assert below[0] == -np.inf
-        assert Fraction(above[0]) - Fraction(4.0 * margin) <= value <= Fraction(above[0])

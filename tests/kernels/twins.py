@@ -12,7 +12,6 @@ The example of the paper, with values for which interval arithmetic answers with
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -73,30 +72,3 @@ def interval_arithmetic(
     ]  # fmt: skip
     capped = [min(x, Fraction(1)) for x in joined[1]]
     return greedy(joined[0], capped, [values[t] for t in reached])[0]
-
-
-def coordinate_descent(
-    sets: Sequence[Vertices], tensor: Sequence[Fraction], points: Sequence[Vector]
-) -> tuple[Fraction, list[Vector]]:
-    """Improve one marginal at a time until none improves: a product that no single move betters."""
-    found = list(points)
-    best = expectation(product(found), tensor)
-    quiet = 0
-    for k in itertools.cycle(range(len(sets))):
-        if quiet == len(sets):
-            break
-        value, corner = minimum(sets[k], _slices(found, k, tensor))
-        quiet += 1
-        if value < best:
-            best, found[k], quiet = value, corner, 0
-    return best, found
-
-
-def _slices(points: Sequence[Vector], keep: int, tensor: Sequence[Fraction]) -> list[Fraction]:
-    """Return the expectation of every slice of axis `keep`, the other marginals given."""
-    outcomes = range(len(points[keep]))
-    at = [
-        [*points[:keep], tuple(Fraction(int(i == k)) for i in outcomes), *points[keep + 1 :]]
-        for k in outcomes
-    ]
-    return [expectation(product(choice), tensor) for choice in at]

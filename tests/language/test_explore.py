@@ -9,8 +9,8 @@ from hypothesis import given
 
 from examples import quarter
 from processes import python
+from recording import recorded
 from rfmdp.errors import PrismWarning
-from rfmdp.kernels.decorator import recorded
 from rfmdp.language.ast import Literal
 from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model

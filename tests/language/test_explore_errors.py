@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 import pytest
 
+from recording import recorded
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.kernels.decorator import recorded
 from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.source import PrismSourceError
 from rfmdp.model.frontier import Deadlock

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from recording import recorded
 from rfmdp.errors import PrismError
 from rfmdp.kernels import machine
-from rfmdp.kernels.decorator import recorded
 from rfmdp.language.ast import ModelType
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets.rational import vertices
+from set_twins import vertices
 
 MOST = 4_000  # pairs of strategies of a game
 TAME = 1e5  # a condition of equations that costs less than 1e-10 by rounding; others are exact

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rfmdp.kernels.decorator import recorded
+from recording import recorded
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
 

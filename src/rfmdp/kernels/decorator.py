@@ -55,7 +55,6 @@ _OPTIONS: dict[str, Any] = {
 }
 _NO_ENTRY = {"no_cfunc_wrapper": True}  # for C, which calls none of them
 _one_thread = threading.Lock()
-_calls: list[tuple["Kernel", tuple[Any, ...]]] | None = None  # of `recorded`
 _patience = 0  # calls that are left to run as Python, see `interpreting`
 _before: list[Callable[[], object]] = []  # what has to be done before something is compiled
 
@@ -70,9 +69,6 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code."""
-        if _calls is not None:
-            _calls.append((self, _types(arguments)))
-            return self.as_python(*arguments)
         if self._compiled is None:
             if _disabled() or _is_interpreted():
                 return self.as_python(*arguments)
@@ -206,21 +202,6 @@ def _types(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     from numba import typeof
 
     return tuple(typeof(value) for value in arguments)
-
-
-@contextmanager
-def recorded() -> Iterator[list[tuple[Kernel, tuple[Any, ...]]]]:
-    """Run kernels as Python within the block; yields a list of (kernel, types of its arguments).
-
-    `kernel.compile(types)` is what the call would have compiled.
-    """
-    global _calls
-    calls: list[tuple[Kernel, tuple[Any, ...]]] = []
-    _calls = calls
-    try:
-        yield calls
-    finally:
-        _calls = None
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Inner methods beside the exact one.
 
-Sequential contraction is step 1 of `kernels.exact` alone; alternating takes step 2 from several
-starts; the products of all vertices are Theorem 1 of the paper. Two relaxations look at all joint
-outcomes of a row at once: product bounds, and one ball.
+Sequential contraction is step 1 of `kernels.exact` alone; the products of all vertices are Theorem
+1 of the paper. Two relaxations look at all joint outcomes of a row at once: product bounds, and one
+ball.
 
 Interval arithmetic has the semantics of PRISM and Storm for synchronised intervals: product bounds,
 one greedy over the whole product support. Branches that meet in one successor add their intervals
@@ -19,11 +19,11 @@ import numpy as np
 
 from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.exact import descend, fold, improve
+from rfmdp.kernels.exact import fold
 from rfmdp.kernels.oracle import box_member, box_minimum, minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, multiply, outer_product, sort_long
 from rfmdp.kernels.rows import load, scatter, store, take_axes, terms_of, write_answer
-from rfmdp.rounding import CURVED_TERMS, PROGRESS
+from rfmdp.rounding import CURVED_TERMS
 
 
 @kernel
@@ -86,63 +86,6 @@ def products(sets, rows, work, asked, where, answer, begin, out):
             count = multiply(tensor, 0, count, answer, place, d)
             place += d
         scatter(tensor, 0, count, rows, r, out, begin[i])
-
-
-@inline_kernel
-def random_product(sets, work, n, state):
-    """Fill `point` with the minimisers of random values, a member per marginal; returns the state.
-
-    A linear congruence per row, so that the result does not depend on threads.
-    """
-    folds, point, p, axes = work[slot.FOLDS], work[slot.POINT], work[slot.MEMBER], work[slot.AXES]
-    place = 0
-    for k in range(n):
-        d = sets[slot.HEAD][axes[k], slot.SIZE]
-        for i in range(d):
-            state = ((state & 0x7FFFFFFF) * 1103515245 + 12345) & 0x7FFFFFFF
-            folds[i] = state * 2.0**-31
-        minimum(sets, work, axes[k])
-        for i in range(d):
-            point[place + i] = p[i]
-        place += d
-    return state
-
-
-@inline_kernel
-def alternating_tensor(sets, work, n, size, width, seed, starts, gap):
-    """Descend from the sequential answer and `starts - 1` random members.
-
-    Returns the best value; its marginals are in best[0 : width].
-    """
-    point, best = work[slot.POINT], work[slot.BEST]
-    state, high = seed, np.inf
-    for start in range(starts):
-        value = np.inf
-        if start == 0:
-            _, value = descend(sets, work, n, size, width)
-        else:
-            state = random_product(sets, work, n, state)
-        value = improve(sets, work, n, size, width, value, gap)
-        if value < high:
-            high = value
-            for i in range(width):
-                best[i] = point[i]
-    return high
-
-
-@kernel
-def alternating_rows(sets, rows, work, asked, starts, seed, answers, bounds):
-    """Fill the restriction's side of every wanted row, the other one open, and wanted answers."""
-    for i in range(asked[slot.FIRST], asked[slot.LAST]):
-        row, size = load(rows, asked, i, work[slot.LEVELS])
-        r, _, span = row
-        n, width = take_axes(rows, r, sets[slot.HEAD], work[slot.AXES])
-        q = 0.0
-        if n > 0:
-            q = alternating_tensor(sets, work, n, size, width, seed + r, starts, PROGRESS * span)
-        terms = terms_of(sets[slot.HEAD], work[slot.AXES], n)
-        store(-np.inf, q, terms, row, asked, bounds)
-        write_answer(work[slot.BEST], width, i, answers)
 
 
 @inline_kernel

@@ -1,4 +1,4 @@
-"""Kernels of learning: interval ends, betting wealth, and where ignorance costs most.
+"""Kernels of learning: interval ends, and where ignorance costs most.
 
 Every float error is charged to the safe side here, so that callers need no tolerance: a log
 martingale is evaluated from below (a parameter is rejected only if it certainly is), a minimum
@@ -143,29 +143,6 @@ def mixture_lower(x_N, n_N, threshold_N, kappa_K, log_weight_K, offset_K, lower_
         for m in range(kappa_K.shape[0]):
             offset_K[m] = _log_rising(kappa_K[m], n)[0]
         lower_N[i] = _mixture_lower(x, n, threshold_N[i], kappa_K, log_weight_K, offset_K)
-
-
-@kernel
-def betting_rejects(sample_N, mean, threshold, horizon):
-    """Return whether a bet against `mean` on samples in [0, 1] ever turned 1 into exp(threshold).
-
-    Wealth prod_t (1 + lambda_t (X_t - mean)), lambda_t from the samples before t:
-        min(sqrt(2 threshold / (variance_{t-1} T)), 0.75 / mean),
-    T = horizon if it is positive (a fixed sample size), else t ln(1 + t) (any time). Every
-    factor decreases in `mean`, so the rejected means are an interval from 0.
-    """
-    log_wealth, total, squares = 0.0, 0.5, 0.25
-    for i in range(sample_N.shape[0]):
-        t = i + 1.0
-        span = horizon if horizon > 0.0 else t * math.log1p(t)
-        bet = math.sqrt(2.0 * threshold * t / (squares * span))
-        bet = min(bet, 0.75 / mean)
-        log_wealth += math.log1p(bet * (sample_N[i] - mean)) - 16.0 * EPS
-        if log_wealth >= threshold:
-            return True
-        total += sample_N[i]
-        squares += (sample_N[i] - total / (t + 1.0)) ** 2
-    return False
 
 
 GONE, RARE = 1e-12, 1e-9  # expected visits that are not followed, and that cost nothing

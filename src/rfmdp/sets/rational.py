@@ -1,9 +1,8 @@
 """Sets and nature's best product in fractions: what they are, with nothing rounded.
 
 Every number is a `Fraction`: a float stands for the dyadic number that it is, and a distribution
-for itself divided by its sum (see `families`). All functions minimise; nature maximising is
-`-f(sets, -values)`. Slow and obvious: for thresholds that a value meets exactly, and as the twin
-of kernels in tests.
+for itself divided by its sum (see `families`). Slow and obvious: for thresholds that a value meets
+exactly, and as the twin of kernels in tests.
 
 The example of the paper, p in [0.2, 0.6] and q in [0.1, 0.3]:
 
@@ -20,11 +19,6 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
-
-import numpy as np
-
-from rfmdp.errors import UnsupportedError
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 
 Vector: TypeAlias = tuple[Fraction, ...]
 Number: TypeAlias = Fraction | float
@@ -68,50 +62,6 @@ def box_vertices(lower: Sequence[Number], upper: Sequence[Number]) -> list[Vecto
             if low[k] <= free <= high[k]:
                 corners.add((*rest[:k], free, *rest[k:]))
     return sorted(corners)
-
-
-def l1_vertices(nominal: Sequence[Number], radius: Number) -> list[Vector]:
-    """Return the vertices of an L1 ball around numbers, among points of the same sum.
-
-    One entry receives radius / 2, as far as there is room; the others give it, in every order.
-    """
-    centre, size = fractions(nominal), len(nominal)
-    if radius >= 2:
-        return [tuple(Fraction(int(i == k)) for i in range(size)) for k in range(size)]
-    corners = set()
-    for receiver in range(size):
-        others = [k for k in range(size) if k != receiver]
-        for order in itertools.permutations(others):
-            p = list(centre)
-            left = min(Fraction(radius) / 2, sum((centre[k] for k in others), Fraction(0)))
-            p[receiver] += left
-            for k in order:
-                take = min(left, p[k])
-                p[k] -= take
-                left -= take
-            corners.add(normalised(p))
-    return sorted(corners)
-
-
-def vertices(uset: object) -> Vertices:
-    """Return the vertices of a set, exactly; `UnsupportedError` if it has infinitely many."""
-    if isinstance(uset, Singleton):
-        return [normalised(fractions(uset.nominal.tolist()))]
-    if isinstance(uset, Interval):
-        return box_vertices(uset.lower.tolist(), uset.upper.tolist())
-    if isinstance(uset, Polytope):
-        return [normalised(fractions(corner)) for corner in uset.vertices.tolist()]
-    if isinstance(uset, LpBall) and uset.exponent == 1.0:
-        return l1_vertices(uset.nominal.tolist(), uset.radius)
-    if isinstance(uset, LpBall) and math.isinf(uset.exponent):
-        return box_vertices(*cube(uset))
-    raise UnsupportedError(f"{uset!r} has no exact vertices.")
-
-
-def cube(ball: LpBall) -> tuple[list[float], list[float]]:
-    """Return the box that an L-infinity ball is."""
-    low, high = ball.nominal - ball.radius, ball.nominal + ball.radius
-    return np.maximum(low, 0.0).tolist(), np.minimum(high, 1.0).tolist()
 
 
 def product_minimum(
