@@ -104,7 +104,8 @@ class PropertyEvaluator:
             if all(part is None for part in below):
                 return None  # an expression over variables only: compiled as a whole, later
             parts = zip(node.children(), below, strict=True)
-            return combine(node, [part or self._plain(child, interest) for child, part in parts])
+            known = [part or self._plain(child, interest) for child, part in parts]
+            return combine(node, known, self.source)
 
         return fold(expr, visit, leaves=OPERATORS) or self._plain(expr, interest)
 

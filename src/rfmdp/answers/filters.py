@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.answers.quantity import ARITHMETIC, Quantity, by_corners
+from rfmdp.answers.quantity import Quantity, by_corners
 from rfmdp.errors import ModelError
 from rfmdp.language.ast import Type
 from rfmdp.language.check_properties import FILTER_TYPES
@@ -72,7 +72,7 @@ def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) ->
     if name != "avg":
         return total
     size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))
-    return by_corners(ARITHMETIC["/"], [total, size], total.type)
+    return by_corners("/", [total, size], total.type)
 
 
 def _sum(numbers: AnyArray) -> float:
