@@ -7,9 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.answers.exact_thresholds import exact_values
+from rfmdp.answers.exact_thresholds import TURNED, decided, read
 from rfmdp.answers.quantity import Quantity, compare
-from rfmdp.answers.rational import read
 from rfmdp.answers.specification import (
     number,
 )
@@ -71,7 +70,9 @@ def measure(
         sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
         solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
         quantity = _quantity(solution)
-        verdict = _combined(verdict, compare_with(quantity, bound))
+        second = compare_with(quantity, bound)
+        sure, possible = verdict.lower | second.lower, verdict.upper & second.upper
+        verdict = Quantity(Type.BOOL, sure, sure, possible)
     return solution, quantity, verdict
 
 
@@ -124,24 +125,12 @@ def _decided(
     """Return where a quantity meets a bound, by its bounds and then by exact values."""
     verdict = compare_with(quantity, bound)
     open_ = ~verdict.known & interest
-    countable = open_.any() and not isinstance(solution.spec.objective, Parity)
-    exact = exact_values(solution, open_) if countable else None
-    if exact is None:
+    if not open_.any():
         return verdict
-    threshold = _threshold(bound)
-    lower, value, upper = verdict.lower.copy(), verdict.value.copy(), verdict.upper.copy()
-    for state in np.flatnonzero(open_).tolist():
-        met = exact.decide(bound.operator, threshold, state)
-        if met is not None:
-            lower[state] = value[state] = upper[state] = met
-    return Quantity(Type.BOOL, lower, value, upper)
-
-
-def _combined(first: Quantity, second: Quantity) -> Quantity:
-    """Return what two comparisons decide together."""
-    ends = (first.lower, first.value, first.upper), (second.lower, second.value, second.upper)
-    parts = [np.where(first.known, a, b) for a, b in zip(*ends, strict=True)]
-    return Quantity(Type.BOOL, *parts)
+    lower, upper = verdict.lower.copy(), verdict.upper.copy()
+    for state, met in decided(solution, bound.operator, _threshold(bound), open_).items():
+        lower[state] = upper[state] = met
+    return Quantity(Type.BOOL, lower, lower, upper)
 
 
 def compare_with(quantity: Quantity, bound: tree.Bound) -> Quantity:
@@ -164,8 +153,9 @@ def _threshold(bound: tree.Bound) -> Fraction:
 def turned(bound: tree.Bound) -> tree.Bound:
     """Return the bound that x meets where 1 - x meets the given one."""
     threshold = 1 - _threshold(bound)
-    sign = bound.operator.translate(str.maketrans("<>", "><"))
-    return replace(bound, operator=sign, value=Literal(float(threshold), threshold))
+    return replace(
+        bound, operator=bound.operator.translate(TURNED), value=Literal(float(threshold), threshold)
+    )
 
 
 def with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
