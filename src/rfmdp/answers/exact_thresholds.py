@@ -137,10 +137,7 @@ Play: TypeAlias = dict[int, tuple[int, _Move]]  # the row of every state, and na
 class _Game:
     """Some states of a problem, with all answers of nature written out in fractions.
 
-    Raises
-    ------
-    TooHardError
-        If it is too large, or has sets that are neither known nor boxes.
+    It is a TooHardError if they are many, or have sets that are neither known nor boxes.
     """
 
     def __init__(self, problem: Problem, states: IntArray, settled: Values) -> None:
@@ -208,10 +205,7 @@ def _certain(row: Row) -> frozenset[int]:
 def _reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntArray:
     """Return the states (N,) that can follow some (S,), without passing through terminal ones (S,).
 
-    Raises
-    ------
-    TooHardError
-        If these are many.
+    Too many are a TooHardError.
     """
     by_state = model.successor_ptr[model.row_ptr]  # where the successors of every state begin
     states = start & ~terminal
@@ -285,10 +279,7 @@ def _fixed_point(
 def _finite_rows(game: _Game, state: int) -> dict[int, Row]:
     """Return the rows of a state all of whose successors have a finite value.
 
-    Raises
-    ------
-    TooHardError
-        If there is none, nature may avoid the infinite ones, or the agent would look for them.
+    It is a TooHardError if there is none, nature may avoid others, or the agent looks for them.
     """
     rows = {}
     for number, row in game.rows[state].items():
@@ -349,17 +340,8 @@ def chain_values(
 ) -> dict[int, Fraction]:
     """Return the solution of x[s] = paid[s] + sum of moves[s][t] x[t], by elimination.
 
-    Parameters
-    ----------
-    moves : weights between the states; what leads elsewhere is in `paid`
+    It is a TooHardError if there is no unique solution, or if numbers grow too large.
 
-    Raises
-    ------
-    TooHardError
-        If there is no unique solution, or the numbers grow too large.
-
-    Examples
-    --------
     >>> half = Fraction(1, 2)
     >>> moves = {0: {0: half, 1: half}, 1: {0: half}}
     >>> str(chain_values(moves, {0: 0 * half, 1: half}, OperationLimit())[0])
