@@ -10,7 +10,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.language.ast import Constant, Expr, Type, type_of_value
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expand import dependencies, dependency_order, names_in, substitute
+from rfmdp.language.expand import dependencies, dependency_order, references, substitute
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
@@ -51,7 +51,7 @@ def constant_values(
         raise source.error(missing[0].position, reason)
     by_name = {constant.name: constant for constant in constants}
     texts = {c.name: substitute(c.value, formulas) for c in constants if c.value is not None}
-    graph = {name: names_in(texts[name]) if name in texts else set() for name in by_name}
+    graph = {name: references(texts[name]) if name in texts else set() for name in by_name}
     places = {constant.name: constant.position for constant in constants}
     values: dict[str, Value] = dict(outer or {})
     for name in dependency_order(graph, "constant", places, source):
@@ -84,7 +84,7 @@ def needed(
     values = {constant.name: constant.value for constant in constants}
 
     def used(text: Expr | None) -> set[str]:
-        return set() if text is None else names_in(substitute(text, formulas)) & values.keys()
+        return set() if text is None else references(substitute(text, formulas)) & values.keys()
 
     first = [name for text in texts for name in used(text)]
     return set(dependencies(first, lambda name: used(values[name])))
