@@ -32,11 +32,6 @@ def apply_filter(
     """Return a filter of values over a set of states: its least and its largest value.
 
     The two differ for `range` only. Each is the same in all states, except for print.
-
-    Raises
-    ------
-    ModelError
-        If the set is empty, or has several states and the filter is `state`.
     """
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")

@@ -45,8 +45,6 @@ def measure(
 ) -> tuple[Solution, Quantity, Quantity | None]:
     """Return a solution, its value in every state, and where that meets a bound if there is one.
 
-    Parameters
-    ----------
     interest : (S,) where the value is found as precisely as wanted, or compared
     """
     request = spec.objective
@@ -181,8 +179,6 @@ def certain_states(model: AnyModel, spec: Spec) -> tuple[BoolArray, BoolArray] |
     Some may be missing. None: the objective is unbounded, its values are no probabilities, or
     transitions are not written out.
 
-    Examples
-    --------
     >>> from rfmdp.objective import MIN, Next
     >>> model = FactoredMDP.from_rows([[([], [1])], [([], [1])]], [], labels={"b": [False, True]})
     >>> zero, one = certain_states(model, Spec(Next("b"), MIN, MIN))

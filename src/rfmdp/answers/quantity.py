@@ -75,13 +75,7 @@ def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
 
 
 def combine(node: Expr, below: Sequence[Quantity], source: SourceText) -> Quantity:
-    """Return an operator or function of quantities.
-
-    Raises
-    ------
-    PrismError
-        If it is a power, a logarithm, a remainder or a rounding.
-    """
+    """Return an operator or function of quantities; powers and roundings are refused."""
     kind = node_type(node, tuple(x.type for x in below), {}, source)
     match node:
         case Unary("!"):

@@ -40,21 +40,9 @@ def check_model(
 ) -> CheckedModel:
     """Return the model resolved, or raise its first mistake.
 
-    Parameters
-    ----------
-    constants
-        Values of constants that the model leaves open; a string is read as an expression.
-    also_known
-        Names that may appear in `constants` although the model has no such constant, because a
-        property file has it.
+    constants : values of constants that the model leaves open; a string is read as an expression
+    also_known : names that may be in `constants` although only a property file has them
 
-    Raises
-    ------
-    PrismError
-        With file, line, column, source line and caret.
-
-    Examples
-    --------
     >>> from rfmdp.language.parse import parse_model
     >>> text = "const int N; module m x : [0..N]; [] x<N -> (x'=x+1); endmodule"
     >>> check_model(parse_model(text), {"N": 3}).variables[0].high

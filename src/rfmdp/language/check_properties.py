@@ -86,24 +86,10 @@ def check_property(
     model: CheckedModel,
     constants: Given | None = None,
 ) -> CheckedProperty:
-    """Return a property resolved against a model.
+    """Return a property of a file resolved against a model.
 
-    Parameters
-    ----------
-    prop
-        One of `file.properties`.
-    file
-        Where its constants, labels, formulas and other named properties come from.
-    constants
-        Values of constants that the file leaves open.
+    constants : values of constants that the file leaves open
 
-    Raises
-    ------
-    PrismError
-        If the property does not fit the model or is not supported.
-
-    Examples
-    --------
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_model
     >>> from rfmdp.language.parse_properties import parse_property_file

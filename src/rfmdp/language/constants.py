@@ -27,21 +27,10 @@ def constant_values(
 ) -> dict[str, Value]:
     """Return the value of every constant.
 
-    Parameters
-    ----------
-    given
-        What the user gives for constants without a value; a string is read as an expression.
-    names
-        Types of all names, so that an error tells a variable from an unknown name.
-    formulas
-        Expanded formulas that definitions may use.
-    outer
-        Values that are known already (of the model, for constants of a property file).
-
-    Raises
-    ------
-    PrismError
-        If a constant has no value or two, depends on itself, or has a value of another type.
+    given : by the user, for constants without a value; a string is read as an expression
+    names : types of all names, so that an error tells a variable from an unknown name
+    formulas : expanded ones that definitions may use
+    outer : values that are known already (of the model, for constants of a property file)
     """
     missing = [c for c in constants if c.value is None and c.name not in given]
     if missing:
@@ -68,8 +57,6 @@ def constant_values(
 def constants_hint(names: Iterable[str]) -> str:
     """Return how to give values for constants in Python.
 
-    Examples
-    --------
     >>> constants_hint(["N", "p"])
     '`constants={"N": ..., "p": ...}`'
     """
@@ -91,13 +78,7 @@ def needed(
 
 
 def checked_given(given: Given | None) -> dict[str, bool | int | float | str]:
-    """Return values of constants by name; NumPy's numbers become Python's.
-
-    Raises
-    ------
-    ModelError
-        If it is no mapping from names to numbers, truth values or texts.
-    """
+    """Return values of constants by name; NumPy's numbers become Python's."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -77,13 +77,7 @@ def dependency_order(
     places: Mapping[str, Position],
     source: SourceText,
 ) -> list[str]:
-    """Return the keys of `graph` so that each comes after those it needs.
-
-    Raises
-    ------
-    PrismError
-        If a definition needs itself, with the whole cycle.
-    """
+    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle."""
     needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
     try:
         return list(TopologicalSorter(needs).static_order())

@@ -68,13 +68,7 @@ def parse_prism(
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """Return the text of a file in UTF-8.
-
-    Raises
-    ------
-    FileError
-        One line that names the file and what is wrong with it.
-    """
+    """Return the text of a file in UTF-8, or raise FileError."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:

@@ -44,22 +44,8 @@ CONSTANT_TYPES = {
 
 
 def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
-    """Return the tree of a model.
+    """Return the tree of a model; a byte order mark and CRLF line ends are accepted.
 
-    Parameters
-    ----------
-    text
-        The whole model. A byte order mark and CRLF line ends are accepted.
-    filename
-        How errors call the text.
-
-    Raises
-    ------
-    PrismError
-        `filename:line:column: expected ..., found ...`, the source line and a caret.
-
-    Examples
-    --------
     >>> parse_model("dtmc module m x : [0..1]; [] true -> (x'=1); endmodule").modules[0].name
     'm'
     """
@@ -264,10 +250,7 @@ class ModelBuilder(ExpressionBuilder):
 def operator_tree(chain: Sequence[Token | Expr]) -> Expr:
     """Build the tree of operands, prefix and infix operators in the order of the text.
 
-    Raises
-    ------
-    BuildError
-        If `!` is the operand of a tighter operator as in `a = !b`, which PRISM does not allow.
+    As in PRISM, `!` must not be the operand of a tighter operator: `a = !b`.
     """
     operands: list[Expr] = []
     waiting: list[tuple[int, int, Token]] = []  # precedence, number of operands, operator

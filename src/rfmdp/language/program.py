@@ -75,8 +75,6 @@ class Target:
 class Program:
     """Code for expressions; all of them must have been added before.
 
-    Examples
-    --------
     >>> from rfmdp.language.parse import parse_expression
     >>> from rfmdp.language.source import SourceText
     >>> from rfmdp.model.arrays import Variable

@@ -64,13 +64,7 @@ class TextRows:
 
 
 def watching_memory(progress: Progress | None) -> Progress:
-    """Return a `progress` that ends a build whose model could not be solved in the free memory.
-
-    Raises
-    ------
-    ResourceError
-        When it is called about such a model.
-    """
+    """Return a `progress` that ends a build whose model could not be solved in the free memory."""
     state, transition = WRITTEN
 
     def watch(states: int, transitions: int, growing: str) -> None:
@@ -113,16 +107,9 @@ def build_blocked(
     They are kept packed, in memory or on disk; or made on the workers of a Dask scheduler, when the
     model is solved.
 
-    Parameters
-    ----------
     scheduler : address of the Dask scheduler
     deadlock, progress : as in `build_model`
     blocks : how many; by default as many as pay
-
-    Raises
-    ------
-    PrismError, ModelError
-        As in `build_model`.
     """
     try:
         model = _explored(checked, deadlock, progress, blocks)

@@ -65,15 +65,7 @@ NOWHERE = Position(0, 0)
 
 
 class PrismSourceError(PrismError):
-    """A `PrismError` that knows its place.
-
-    Attributes
-    ----------
-    filename, line, column
-        Where it is; line and column count from 1.
-    reason
-        The message without place, source line and caret.
-    """
+    """A `PrismError` that knows its place; `reason` is the message without it."""
 
     def __init__(self, text: str, filename: str, position: Position, reason: str) -> None:
         super().__init__(text)
