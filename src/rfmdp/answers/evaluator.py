@@ -12,10 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.answers.filters import apply_filter
 from rfmdp.answers.measure import compare_with, effective_method, measure, turned
 from rfmdp.answers.property import Property
-from rfmdp.answers.quantity import Quantity, combine
+from rfmdp.answers.quantity import Quantity, apply_filter, combine
 from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
