@@ -143,10 +143,8 @@ class PropertyEvaluator:
         return np.asarray(truth.lower, dtype=np.bool_)
 
     def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
-        if isinstance(node, tree.Probability):
-            return self._probability(node, interest)
-        if isinstance(node, tree.Reward):
-            return self._reward(node, interest)
+        if isinstance(node, tree.Probability | tree.Reward):
+            return self._number(node, interest)
         assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
         least, most = self._filter(node)
         if least is not most:
@@ -154,17 +152,24 @@ class PropertyEvaluator:
             raise self.source.error(node.position, reason)
         return most
 
-    def _probability(self, node: tree.Probability, interest: BoolArray) -> Quantity:
-        """Return a probability, or where it meets its bound."""
+    def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
+        """Return a probability or an expected reward, or where it meets its bound."""
         agent, nature = directions(node, self.kind, self.source)
-        if not tree.path_operators(node.path):
+        if isinstance(node, tree.Reward):
+            assert isinstance(node.structure, Literal)  # the static checks made it a number
+            name = list(self.model.rewards)[int(node.structure.value) - 1]
+            objective, negated = reward(node.path, name, self.states), False
+        elif tree.path_operators(node.path):
+            objective, negated = probability(node.path, self.states)
+        else:
             known = Quantity.exact(Type.DOUBLE, self.decided(node.path))
             return known if node.bound is None else compare_with(known, node.bound)
-        objective, negated = probability(node.path, self.states)
         self.natures.append((agent, nature))
         if not negated:
             self.is_solution = node is self.prop.expression and node.bound is None
-            spec = with_automaton(Spec(objective, agent, nature), self.automaton)
+            spec = Spec(objective, agent, nature)
+            if isinstance(node, tree.Probability):
+                spec = with_automaton(spec, self.automaton)
             return self._measure(spec, node.bound, interest)
         spec = Spec(objective, agent.opposite, nature.opposite)
         if node.bound is None:
@@ -172,16 +177,6 @@ class PropertyEvaluator:
         met = self._measure(spec, turned(node.bound), interest)
         self.bounded.append(self.bounded.pop().one_minus())
         return met
-
-    def _reward(self, node: tree.Reward, interest: BoolArray) -> Quantity:
-        """Return an expected reward, or where it meets its bound."""
-        agent, nature = directions(node, self.kind, self.source)
-        assert isinstance(node.structure, Literal)  # the static checks made it a number
-        name = list(self.model.rewards)[int(node.structure.value) - 1]
-        spec = Spec(reward(node.path, name, self.states), agent, nature)
-        self.natures.append((agent, nature))
-        self.is_solution = node is self.prop.expression and node.bound is None
-        return self._measure(spec, node.bound, interest)
 
     def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:
         """Return the value of a specification, or where it meets a bound; remember how."""
