@@ -32,8 +32,7 @@ def load_prism(
     deadlock
         What to do with states without choice: a self-loop and a warning, or an error.
     progress
-        Called now and then as progress(states, transitions, growing): how many so far, and
-        which `int` without range grows ("x at 5,000"), else "".
+        Called now and then as progress(states, transitions): how many so far.
 
     Raises
     ------

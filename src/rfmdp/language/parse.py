@@ -183,13 +183,10 @@ class ModelBuilder(ExpressionBuilder):
         lower, upper = ends
         return ast.VariableDeclaration(str(name), lower, upper, init)
 
-    def unlimited(self, name: Token, kind: Token, init: Expr | None) -> ast.VariableDeclaration:
-        """Make an int without range, which starts at 0."""
-        place = place_of(kind)
-        upper = ast.Literal(MAX_INT, position=place)
-        lower = ast.Unary("-", upper, position=place)
-        first = ast.Literal(0, position=place) if init is None else init
-        return ast.VariableDeclaration(str(name), lower, upper, first)
+    def unlimited(self, name: Token, kind: Token, _: Expr | None) -> None:
+        """Refuse an int without range."""
+        reason = f"an int must have a range, which may be wide; write {name} : [0..1000000]"
+        raise BuildError(place_of(kind), reason)
 
     def range(self, lower: Expr, upper: Expr) -> tuple[Expr, Expr]:
         """Make the range of an int variable."""
