@@ -9,9 +9,7 @@ import numpy as np
 
 from rfmdp.answers.exact_thresholds import TURNED, decided, read
 from rfmdp.answers.quantity import Quantity, compare
-from rfmdp.answers.specification import (
-    number,
-)
+from rfmdp.answers.specification import number
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
@@ -20,8 +18,8 @@ from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.checked import model_type
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, written
-from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward
-from rfmdp.outer.problem import BackwardStep, Form, pose
+from rfmdp.objective import MAX, Spec, Temporal, TemporalReward
+from rfmdp.outer.problem import BackwardStep, Form, Problem, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.ragged import segment_lengths
@@ -57,9 +55,7 @@ def measure(
         met = None if verdict is None else _of_base(verdict, product)
         return replace(solution, product=product), _of_base(quantity, product), met
     solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    quantity = _quantity(solution)
-    if not isinstance(request, Parity):
-        quantity = with_certainties(quantity, solution, interest)
+    quantity = with_certainties(_quantity(solution), solution, interest)
     if bound is None:
         return solution, quantity, None
     verdict = _decided(quantity, bound, solution, interest)
@@ -157,53 +153,40 @@ def turned(bound: tree.Bound) -> tree.Bound:
 
 
 def with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
-    """Return a solved quantity with bounds 0 or 1 where a probability is known to be that.
+    """Return a solved quantity with bounds 0 or 1 where a probability over steps must be that.
 
     The graph is asked only if the bounds leave that open in some state of interest.
     """
+    model, objective = solution.model, solution.spec.objective
     open_ = interest & (quantity.lower < quantity.upper)
     open_ &= np.isfinite(quantity.lower) & np.isfinite(quantity.upper)
     if not np.any(open_ & ((quantity.lower <= 0.0) | (quantity.upper >= 1.0))):
         return quantity
-    certain = certain_states(solution.model, solution.spec)
-    if certain is None:
+    if not isinstance(model, FactoredMDP) or not objective.plain or objective.endless:
         return quantity
-    zero, one = certain
+    problem = pose(model, solution.spec)
+    if problem.form is not Form.STEPS or not problem.probability:
+        return quantity
+    zero, one = (_certain_states(problem, value) for value in (0.0, 1.0))
+    if problem.flipped:
+        zero, one = one, zero
     ends = (quantity.lower, quantity.value, quantity.upper)
     return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
 
 
-def certain_states(model: AnyModel, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
-    """Return states (S,) that certainly have value 0, and those with value 1.
-
-    Some may be missing. None: the objective is unbounded, its values are no probabilities, or
-    transitions are not written out.
-
-    >>> from rfmdp.objective import MIN, Next
-    >>> model = FactoredMDP.from_rows([[([], [1])], [([], [1])]], [], labels={"b": [False, True]})
-    >>> zero, one = certain_states(model, Spec(Next("b"), MIN, MIN))
-    >>> one.tolist()
-    [True, True]
-    """
-    if not isinstance(model, FactoredMDP) or not spec.objective.plain or spec.objective.endless:
-        return None
-    problem = pose(model, spec)
-    if problem.form is not Form.STEPS or not problem.probability:
-        return None
-    sets = []
-    for value in (0.0, 1.0):
-        # the agent reaches this value if one row has it, or only if all rows have it
-        one_is_enough = (problem.agent is MAX) == (value == 1.0)
-        join = np.logical_or if one_is_enough else np.logical_and
-        holds: BoolArray = problem.start == value
-        last: tuple[BackwardStep, BoolArray] | None = None
-        for step in problem.steps:
-            if last is not None and last[0] is step and np.array_equal(last[1], holds):
-                continue  # the same step again changes nothing
-            last = step, holds
-            rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
-            holds = join.reduceat(rows, model.row_ptr[:-1])
-            holds = np.where(step.fixed, step.given == value, holds)
-        sets.append(holds)
-    zero, one = reversed(sets) if problem.flipped else sets
-    return zero, one
+def _certain_states(problem: Problem, value: float) -> BoolArray:
+    """Return states (S,) that have value 0, or 1, whatever nature does; some may be missing."""
+    model = problem.model
+    # the agent reaches this value if one row has it, or only if all rows have it
+    one_is_enough = (problem.agent is MAX) == (value == 1.0)
+    join = np.logical_or if one_is_enough else np.logical_and
+    holds: BoolArray = problem.start == value
+    last: tuple[BackwardStep, BoolArray] | None = None
+    for step in problem.steps:
+        if last is not None and last[0] is step and np.array_equal(last[1], holds):
+            continue  # the same step again changes nothing
+        last = step, holds
+        rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
+        holds = join.reduceat(rows, model.row_ptr[:-1])
+        holds = np.where(step.fixed, step.given == value, holds)
+    return holds
