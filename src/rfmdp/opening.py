@@ -52,8 +52,7 @@ def open_model(
     deadlock
         What becomes of states without choice.
     progress
-        Called now and then as progress(states, transitions, growing): how many so far, and
-        which `int` without range grows ("x at 5,000"), else "".
+        Called now and then as progress(states, transitions): how many so far.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from examples import half
 from language.case_studies import DIE
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
-from rfmdp.answers.rational import OperationLimit, TooHardError, chain_values, read
+from rfmdp.answers.exact_thresholds import OperationLimit, TooHardError, chain_values, read
 from rfmdp.errors import PrismWarning
 from rfmdp.language.load import parse_prism
 

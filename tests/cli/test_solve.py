@@ -378,18 +378,3 @@ def test_options_of_prism_have_a_hint(word, hint, folder, capsys):
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert hint in captured.err
-
-
-def test_an_int_without_range_comes_to_an_end(folder, capsys, monkeypatch):
-    """A model that may have no end is refused, with the variable that grows."""
-    monkeypatch.setattr("rfmdp.language.explorer.UNLIMITED", 20_000)
-    (folder / "u.prism").write_text(
-        "mdp module m x : int; up : bool; [] true -> 0.5:(x'=x+1) + 0.5:(up'=!up); endmodule"
-    )
-    assert run(["solve", "u.prism", "--prop", "Pmax=? [ F x=3 ]"]) == 1
-    assert "'x' has no range and has come to " in capsys.readouterr().err
-    (folder / "few.prism").write_text(
-        "mdp module m x : int; [] x<9 -> (x'=x+1); [] x=9 -> true; endmodule"
-    )
-    assert run(["solve", "few.prism", "--prop", "Pmin=? [ F x=9 ]", "-q"]) == 0
-    assert capsys.readouterr().out == "Result: 1.0\n"

@@ -90,6 +90,7 @@ MODELS = [
     ('empty range', 'module m\n  x : [3..1];\nendmodule', 2, 8, "the range of 'x' must not be empty, found [3..1]"),
     ('variable in range', 'module m\n  x : [0..1];\n  y : [0..x];\nendmodule', 3, 11, "expected a constant expression, found 'x'"),
     ('double range', 'module m\n  x : [0..1.5];\nendmodule', 2, 11, "a bound of 'x' must be of type int, found double"),
+    ('no range', 'module m\n  x : int init 2;\nendmodule', 2, 7, "an int must have a range, which may be wide; write x : [0..1000000]"),
     ('init out of range', 'module m\n  x : [0..1] init 2;\nendmodule', 2, 19, "the initial value of 'x' must be in [0..1], found 2"),
     ('init of wrong type', 'module m\n  x : bool init 0;\nendmodule', 2, 17, "the initial value of 'x' must be of type bool, found int"),
     ('init twice', 'module m\n  x : [0..1] init 0;\nendmodule\ninit x=1 endinit', 2, 19, "'x' must have no initial value, because the model has 'init ... endinit'"),

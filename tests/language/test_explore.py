@@ -226,19 +226,10 @@ def test_probabilities_that_nearly_sum_to_one_are_scaled_with_a_warning():
 
 
 def test_progress_is_reported():
-    """The callback sees the number of states and transitions; all variables have a range."""
+    """The callback sees the number of states and transitions."""
     seen = []
     model = quiet(AIRCRAFT, progress=lambda *counts: seen.append(counts))
-    assert seen[-1] == (model.states, model.transitions, "")
-
-
-def test_progress_names_the_variable_that_grows():
-    """Ints without range are watched: the one that is largest in the last states is named."""
-    seen = []
-    text = "dtmc module m x : int; y : int; [] x<9999 -> (x'=x+1)&(y'=-2*x); endmodule"
-    model = quiet(text, progress=lambda *counts: seen.append(counts))
-    assert seen[-1] == (model.states, model.transitions, "y at 19,996")
-    assert [growing.partition(" ")[0] for _, _, growing in seen[1:]] == ["y"] * (len(seen) - 1)
+    assert seen[-1] == (model.states, model.transitions)
 
 
 @quarter
@@ -310,17 +301,6 @@ def test_file_gives_the_same_as_text(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrismWarning)
         assert canonical(load_prism(file)) == canonical(quiet(AIRCRAFT))
-
-
-def test_ints_without_range():
-    """An int without range starts at 0 and holds 32 bits."""
-    model = parse_prism(
-        "dtmc module m x : int init -3; [] x<2 -> (x'=x+1); [] x=2 -> true; endmodule"
-    )
-    assert model.states == 6
-    assert model.valuations[:, 0].tolist() == [-3, -2, -1, 0, 1, 2]
-    counter = "dtmc global g : int; module m [] g<2 -> (g'=g+1); [] g=2 -> true; endmodule"
-    assert parse_prism(counter).states == 3
 
 
 def test_constants_that_nothing_uses_need_no_value():

@@ -85,8 +85,7 @@ def check_all(
     build
         How to build a model that is only read; by default as it stands.
     progress
-        Called while the model is built, as progress(states, transitions, growing): how many there
-        are so far, and which `int` without range grows, such as "x at 5,000", else "".
+        Called while the model is built, as progress(states, transitions): how many there are.
 
     Raises
     ------
@@ -114,10 +113,10 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
         return
     deadline = started + limits.seconds
 
-    def in_time(states: int, transitions: int, growing: str) -> None:
+    def in_time(states: int, transitions: int) -> None:
         _seconds_left(deadline)
         if progress is not None:
-            progress(states, transitions, growing)
+            progress(states, transitions)
 
     try:
         built = _built(model, given, requests, build, in_time)

@@ -12,10 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.answers.filters import apply_filter
 from rfmdp.answers.measure import compare_with, effective_method, measure, turned
 from rfmdp.answers.property import Property
-from rfmdp.answers.quantity import Quantity, combine
+from rfmdp.answers.quantity import Quantity, apply_filter, combine
 from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
@@ -104,7 +103,8 @@ class PropertyEvaluator:
             if all(part is None for part in below):
                 return None  # an expression over variables only: compiled as a whole, later
             parts = zip(node.children(), below, strict=True)
-            return combine(node, [part or self._plain(child, interest) for child, part in parts])
+            known = [part or self._plain(child, interest) for child, part in parts]
+            return combine(node, known, self.source)
 
         return fold(expr, visit, leaves=OPERATORS) or self._plain(expr, interest)
 
@@ -143,10 +143,8 @@ class PropertyEvaluator:
         return np.asarray(truth.lower, dtype=np.bool_)
 
     def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
-        if isinstance(node, tree.Probability):
-            return self._probability(node, interest)
-        if isinstance(node, tree.Reward):
-            return self._reward(node, interest)
+        if isinstance(node, tree.Probability | tree.Reward):
+            return self._number(node, interest)
         assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
         least, most = self._filter(node)
         if least is not most:
@@ -154,17 +152,24 @@ class PropertyEvaluator:
             raise self.source.error(node.position, reason)
         return most
 
-    def _probability(self, node: tree.Probability, interest: BoolArray) -> Quantity:
-        """Return a probability, or where it meets its bound."""
+    def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
+        """Return a probability or an expected reward, or where it meets its bound."""
         agent, nature = directions(node, self.kind, self.source)
-        if not tree.path_operators(node.path):
+        if isinstance(node, tree.Reward):
+            assert isinstance(node.structure, Literal)  # the static checks made it a number
+            name = list(self.model.rewards)[int(node.structure.value) - 1]
+            objective, negated = reward(node.path, name, self.states), False
+        elif tree.path_operators(node.path):
+            objective, negated = probability(node.path, self.states)
+        else:
             known = Quantity.exact(Type.DOUBLE, self.decided(node.path))
             return known if node.bound is None else compare_with(known, node.bound)
-        objective, negated = probability(node.path, self.states)
         self.natures.append((agent, nature))
         if not negated:
             self.is_solution = node is self.prop.expression and node.bound is None
-            spec = with_automaton(Spec(objective, agent, nature), self.automaton)
+            spec = Spec(objective, agent, nature)
+            if isinstance(node, tree.Probability):
+                spec = with_automaton(spec, self.automaton)
             return self._measure(spec, node.bound, interest)
         spec = Spec(objective, agent.opposite, nature.opposite)
         if node.bound is None:
@@ -172,16 +177,6 @@ class PropertyEvaluator:
         met = self._measure(spec, turned(node.bound), interest)
         self.bounded.append(self.bounded.pop().one_minus())
         return met
-
-    def _reward(self, node: tree.Reward, interest: BoolArray) -> Quantity:
-        """Return an expected reward, or where it meets its bound."""
-        agent, nature = directions(node, self.kind, self.source)
-        assert isinstance(node.structure, Literal)  # the static checks made it a number
-        name = list(self.model.rewards)[int(node.structure.value) - 1]
-        spec = Spec(reward(node.path, name, self.states), agent, nature)
-        self.natures.append((agent, nature))
-        self.is_solution = node is self.prop.expression and node.bound is None
-        return self._measure(spec, node.bound, interest)
 
     def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:
         """Return the value of a specification, or where it meets a bound; remember how."""

@@ -6,8 +6,8 @@ proven to be the value V:
 
 1. The agent's policy and nature's answers make a chain. Its values v are the solution of linear
    equations, found exactly.
-2. If a row or a distribution does better against v, it is taken, and 1 is done again. If none
-   does, v is a fixed point: T(v) = v, where T is the Bellman operator.
+2. If a row or an answer does better against v, it is taken, and 1 is done again. If none does, v is
+   a fixed point: T(v) = v, where T is the Bellman operator.
 3. Discounted rewards have one fixed point only, so V = v. The others need one more argument:
 
    - Probabilities and total rewards are least fixed points, so V <= v. Suppose V < v somewhere, and
@@ -16,226 +16,378 @@ proven to be the value V:
      maximise play as chosen and all who minimise play anything. Then V = v.
    - Rewards to a target are infinite for who never arrives, so T(v) >= v is enough for V >= v. For
      V <= v all who maximise must arrive whatever they play, while all who minimise play as chosen.
+
+A float of a text stands for the number that was written: 0.1 is 1/10, and what was computed as
+1/3 is 1/3. So every number is read as the short decimal or simple fraction that it is next to.
+Probabilities that do not sum to one when they are read so are refused.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rfmdp.answers.rational import FractionModel, TooHardError, chain_values, reachable, read
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.solution import Solution
-from rfmdp.sets.rational import Vector
-from rfmdp.types import BoolArray
+from rfmdp.ragged import entries, segment, segment_lengths
+from rfmdp.sets.marginals import Kind
+from rfmdp.sets.rational import Vector, box_vertices, product
+from rfmdp.types import BoolArray, IntArray
 
-COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+NEAR = Fraction(1, 2**50)  # relative distance of a float from the number that it stands for
+DIGITS = 12  # a decimal of at most so many digits is taken for what was written
+SIMPLE = 10**6  # denominators up to this are simple
+LARGEST = 1 << 13  # bits of a denominator
+OUTCOMES = 8  # of a box
+CORNERS = 256  # products of vertices that are tried in a row
+TRANSITIONS = 20_000  # of the part that is solved in fractions
+OPERATIONS = 300_000  # on fractions of a few digits; longer ones count more
 ROUNDS = 20  # of exact policy iteration from a policy that is nearly always the right one
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+TURNED = str.maketrans("<>", "><")
 
-Values = dict[int, Fraction]
-
-
-@dataclass(frozen=True, slots=True)
-class ExactValues:
-    """Exact numbers in some states, and which sides of the true values they are proven to bound."""
-
-    value: Values
-    below: bool  # no true value is smaller
-    above: bool  # no true value is larger
-
-    def one_minus(self) -> ExactValues:
-        """Return 1 - x, which turns the sides."""
-        return ExactValues({s: 1 - x for s, x in self.value.items()}, self.above, self.below)
-
-    def decide(self, sign: str, threshold: Fraction, state: int) -> bool | None:
-        """Return whether the true value meets a bound, None if that is not known."""
-        met = COMPARISONS[sign](self.value[state], threshold)
-        # x >= c holds for all larger values too, and fails for all smaller ones
-        proven = self.below if met is sign.startswith(">") else self.above
-        return met if proven else None
+Values: TypeAlias = dict[int, Fraction]
 
 
-def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
-    """Return exact values in some states, None if fractions do not lead there."""
+class TooHardError(Exception):
+    """Fractions do not lead to an answer here, or not within reason."""
+
+
+class OperationLimit:
+    """Counts operations on fractions, and gives up when they are too many."""
+
+    def __init__(self) -> None:
+        self._left = float(OPERATIONS)
+
+    def spend(self, number: Fraction) -> Fraction:
+        """Return the result of an operation, after a look at its cost."""
+        digits = number.denominator.bit_length()
+        self._left -= 1.0 + digits / 64
+        if self._left < 0.0 or digits > LARGEST:
+            raise TooHardError
+        return number
+
+
+def read(number: float) -> Fraction:
+    """Return the number that a float stands for.
+
+    >>> str(read(0.1)), str(read(1 / 3)), str(read(1 - 0.1 - 0.2))
+    ('1/10', '1/3', '7/10')
+    """
+    written = repr(float(number))
+    if not math.isfinite(number):
+        raise TooHardError
+    exact = Fraction(written)
+    if len(written.partition("e")[0].replace(".", "").strip("-0")) <= DIGITS:
+        return exact
+    simple = exact.limit_denominator(SIMPLE)
+    return simple if abs(simple - exact) <= NEAR * abs(exact) else exact
+
+
+def decided(
+    solution: Solution, sign: str, threshold: Fraction, where: BoolArray
+) -> dict[int, bool]:
+    """Return whether the value meets a threshold, for those of some states where that is proven."""
     objective = solution.spec.objective
     proven = solution.lower is not None and solution.upper is not None
     if not proven or not objective.plain or objective.endless:
-        return None
+        return {}
     if not isinstance(solution.model, FactoredMDP):
-        return None
+        return {}
     problem = pose(solution.model, solution.spec)
     if problem.form is Form.MIXED:
-        return None
+        return {}
     try:
-        values = _steps(problem, where) if problem.form is Form.STEPS else None
-        if values is None:
-            values = _fixed_point(problem, solution, where)
+        if problem.form is Form.STEPS:
+            value, below, above = _steps(problem, where), True, True
+        else:
+            value, below, above = _fixed_point(problem, solution, where)
     except TooHardError:
-        return None
-    return values.one_minus() if problem.flipped else values
+        return {}
+    if problem.flipped:
+        threshold, sign = 1 - threshold, sign.translate(TURNED)
+    met = {s: COMPARISONS[sign](value[s], threshold) for s in np.flatnonzero(where).tolist()}
+    # x >= c holds for all larger values too, and fails for all smaller ones
+    return {s: yes for s, yes in met.items() if (below if yes is (sign[0] == ">") else above)}
 
 
-def _steps(problem: Problem, where: BoolArray) -> ExactValues:
+class _Move(NamedTuple):
+    """What a row does together with one answer of nature."""
+
+    paid: Fraction  # with what settled successors are worth
+    weights: Values  # discounted probabilities of the other successors
+    support: frozenset[int]  # all successors
+
+    def worth(self, value: Values) -> Fraction:
+        """Return what it is worth if states are worth so much."""
+        return self.paid + sum((p * value[t] for t, p in self.weights.items()), Fraction(0))
+
+
+Row: TypeAlias = list[_Move]  # one per vertex of nature's sets
+Play: TypeAlias = dict[int, tuple[int, _Move]]  # the row of every state, and nature's answer
+
+
+class _Game:
+    """Some states of a problem, with all answers of nature written out in fractions.
+
+    It is a TooHardError if they are many, or have sets that are neither known nor boxes.
+    """
+
+    def __init__(self, problem: Problem, states: IntArray, settled: Values) -> None:
+        self.problem, self.model, self.settled = problem, problem.model, settled
+        self.limit = OperationLimit()
+        self.states: list[int] = states.tolist()
+        self._inside = frozenset(self.states)
+        self._discount = read(problem.discount)
+        self._sets: dict[int, list[Vector]] = {}
+        ends = self.model.row_ptr.tolist()
+        self.rows: dict[int, dict[int, Row]] = {
+            s: {r: self._row(r) for r in range(ends[s], ends[s + 1])} for s in self.states
+        }
+
+    def respond(self, row: Row, value: Values) -> tuple[Fraction, _Move]:
+        """Return what a row is worth against nature's best answer, and the answer."""
+        pick = max if self.problem.nature is MAX else min
+        worth, k = pick((move.worth(value), k) for k, move in enumerate(row))
+        return self.limit.spend(worth), row[k]
+
+    def best(self, state: int, value: Values) -> Fraction:
+        """Return what a state is worth if both do their best in it."""
+        pick = max if self.problem.agent is MAX else min
+        return pick(self.respond(row, value)[0] for row in self.rows[state].values())
+
+    def _row(self, row: int) -> Row:
+        ids = self.model.row_marginals[segment(self.model.marginal_ptr, row)]
+        sets = [self._vertices(int(j)) for j in ids]
+        if math.prod(map(len, sets)) > CORNERS:
+            raise TooHardError
+        targets = self.model.successors[segment(self.model.successor_ptr, row)].tolist()
+        paid = read(self.problem.reward[row])
+        if self.problem.lost is not None:
+            paid += read(self.problem.lost[row])
+        return [self._move(paid, targets, product(point)) for point in itertools.product(*sets)]
+
+    def _move(self, paid: Fraction, targets: list[int], point: Vector) -> _Move:
+        weights: Values = {}
+        for t, p in zip(targets, point, strict=True):
+            if p and t in self._inside:
+                weights[t] = self.limit.spend(weights.get(t, 0) + self._discount * p)
+            elif p and t in self.settled:
+                paid = self.limit.spend(paid + self._discount * p * self.settled[t])
+        return _Move(paid, weights, frozenset(t for t, p in zip(targets, point, strict=True) if p))
+
+    def _vertices(self, j: int) -> list[Vector]:
+        if j not in self._sets:
+            marginals = self.model.marginals
+            outcomes = segment(marginals.outcome_ptr, j)
+            sides = marginals.lower[outcomes], marginals.upper[outcomes]
+            lower, upper = (tuple(read(x) for x in side) for side in sides)
+            known = marginals.kind[j] == Kind.SINGLETON
+            small_box = marginals.kind[j] == Kind.BOX and len(lower) <= OUTCOMES
+            if not (known or small_box) or not sum(lower) <= 1 <= sum(upper):
+                raise TooHardError
+            self._sets[j] = [lower] if known else box_vertices(lower, upper)
+        return self._sets[j]
+
+
+def _certain(row: Row) -> frozenset[int]:
+    """Return the successors of a row that nature cannot avoid."""
+    return frozenset.intersection(*(move.support for move in row))
+
+
+def _reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntArray:
+    """Return the states (N,) that can follow some (S,), without passing through terminal ones (S,).
+
+    Too many are a TooHardError.
+    """
+    by_state = model.successor_ptr[model.row_ptr]  # where the successors of every state begin
+    states = start & ~terminal
+    frontier = np.flatnonzero(states)
+    while frontier.size:
+        if segment_lengths(by_state)[states].sum() > TRANSITIONS:
+            raise TooHardError
+        after = np.zeros(model.states, dtype=np.bool_)
+        after[model.successors[entries(by_state, frontier)]] = True
+        after &= ~states & ~terminal
+        states = states | after
+        frontier = np.flatnonzero(after)
+    return np.flatnonzero(states)
+
+
+def _steps(problem: Problem, where: BoolArray) -> Values:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
-    part = FractionModel(problem.model, reachable(problem.model, where, none), problem.nature)
-    value = {s: read(problem.start[s]) for s in part.states}
+    game = _Game(problem, _reachable(problem.model, where, none), {})
+    value = {s: read(problem.start[s]) for s in game.states}
     for step in problem.steps:
         value = {
-            s: read(step.given[s]) if step.fixed[s] else _best(problem, part, s, value)
-            for s in part.states
+            s: read(step.given[s]) if step.fixed[s] else game.best(s, value) for s in game.states
         }
-    return ExactValues(value, below=True, above=True)
+    return value
 
 
-def _best(problem: Problem, part: FractionModel, state: int, value: Values) -> Fraction:
-    pick = max if problem.agent is MAX else min
-    return part.limit.spend(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
-
-
-def _row(problem: Problem, part: FractionModel, row: int, value: Values) -> tuple[Fraction, Vector]:
-    """Return what a row is worth against nature's best answer, and the answer."""
-    expected, point = part.respond(row, value)
-    return _paid(problem, row) + read(problem.discount) * expected, point
-
-
-def _paid(problem: Problem, row: int) -> Fraction:
-    """Return exactly what a row and its state pay."""
-    paid = read(problem.reward[row])
-    return paid if problem.lost is None else paid + read(problem.lost[row])
-
-
-def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> ExactValues:
+def _fixed_point(
+    problem: Problem, solution: Solution, where: BoolArray
+) -> tuple[Values, bool, bool]:
+    """Return a fixed point, and whether no true value is smaller, and none larger."""
     lower, upper = solution.lower, solution.upper
-    assert lower is not None  # `exact_values` asked
+    assert lower is not None  # `decided` asked
     assert upper is not None
-    if problem.flipped:
-        lower, upper = 1.0 - upper, 1.0 - lower
     if problem.steps:  # the bounds are those before the steps; only the witness knows the others
         raise TooHardError
+    near = solution.value
+    if problem.flipped:
+        lower, upper, near = 1.0 - upper, 1.0 - lower, 1.0 - near
     most = 1.0 if problem.probability else np.inf
     settled = ((lower == upper) & ((lower == 0.0) | (lower == most))) | problem.terminal
-    part = FractionModel(problem.model, reachable(problem.model, where, settled), problem.nature)
-    known = {
-        int(t): read(lower[t])
-        for t in {t for targets in part.targets.values() for t in targets}
-        if settled[t] and np.isfinite(lower[t])
-    }
-    rows = {s: [r for r in part.rows[s] if _finite(part, r, known)] for s in part.states}
-    if any(not chosen for chosen in rows.values()):
+    states = _reachable(problem.model, where, settled)
+    by_state = problem.model.successor_ptr[problem.model.row_ptr]
+    after = np.unique(problem.model.successors[entries(by_state, states)])
+    after = after[settled[after] & np.isfinite(lower[after])]
+    game = _Game(problem, states, {t: read(lower[t]) for t in after.tolist()})
+    for s in game.states:
+        game.rows[s] = _finite_rows(game, s)
+    value: Values = {s: Fraction(near[s]) for s in game.states}
+    play: Play = {}
+    for s in game.states:
+        row = int(solution.policy.rows[-1, s])
+        if row not in game.rows[s]:
+            raise TooHardError
+        play[s] = row, game.respond(game.rows[s][row], value)[1]
+    for _ in range(ROUNDS):
+        weights = {s: move.weights for s, (_, move) in play.items()}
+        value = chain_values(weights, {s: move.paid for s, (_, move) in play.items()}, game.limit)
+        play = {s: _improved(game, s, play[s], value) for s in game.states}
+        if all(move.worth(value) == value[s] for s, (_, move) in play.items()):
+            break
+    else:
         raise TooHardError
-    if problem.agent is MAX and any(len(rows[s]) < len(part.rows[s]) for s in part.states):
-        raise TooHardError
-    play = _Play(problem, part, rows, known, solution)
-    play.improve()
-    value = {s: play.value[s] for s in part.states}
     both = problem.form is Form.DISCOUNTED
     to_target = problem.form is Form.TO_TARGET
-    below = both or to_target or play.arrives(MIN)
-    above = both or not to_target or play.arrives(MAX)
-    return ExactValues(value, below, above)
+    below = both or to_target or _arrives(game, play, value, MIN)
+    above = both or not to_target or _arrives(game, play, value, MAX)
+    return value, below, above
 
 
-def _finite(part: FractionModel, row: int, known: Values) -> bool:
-    """Return whether all successors of a row have a finite value.
+def _finite_rows(game: _Game, state: int) -> dict[int, Row]:
+    """Return the rows of a state all of whose successors have a finite value.
 
-    Raises
-    ------
-    TooHardError
-        If nature may avoid those that have none.
+    It is a TooHardError if there is none, nature may avoid others, or the agent looks for them.
     """
-    infinite = {t for t in part.targets[row] if t not in known and t not in part.rows}
-    if infinite and not infinite & set(part.certain(row)):
-        raise TooHardError
-    return not infinite
-
-
-class _Play:
-    """A policy of the agent with nature's answers, improved until nobody can do better."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        part: FractionModel,
-        rows: dict[int, list[int]],
-        known: Values,
-        solution: Solution,
-    ) -> None:
-        self.problem, self.part, self.rows, self.known = problem, part, rows, known
-        near = 1.0 - solution.value if problem.flipped else solution.value
-        self.value: Values = {**known, **{s: Fraction(near[s]) for s in part.states}}
-        self.choice = {s: int(solution.policy.rows[-1, s]) for s in part.states}
-        if any(self.choice[s] not in rows[s] for s in part.states):
+    rows = {}
+    for number, row in game.rows[state].items():
+        targets: set[int] = set().union(*(move.support for move in row))
+        infinite = targets - game.rows.keys() - game.settled.keys()
+        if not infinite:
+            rows[number] = row
+        elif game.problem.agent is MAX or not infinite & _certain(row):
             raise TooHardError
-        self.point = {s: part.respond(r, self.value)[1] for s, r in self.choice.items()}
-
-    def improve(self) -> None:
-        """Run exact policy iteration; afterwards `value` is a fixed point."""
-        for _ in range(ROUNDS):
-            self._evaluate()
-            if not [s for s in self.part.states if self._improved(s)]:
-                return
+    if not rows:
         raise TooHardError
+    return rows
 
-    def arrives(self, ranging: Direction) -> bool:
-        """Return whether a settled state is reached with positive probability from everywhere.
 
-        Whoever has the direction `ranging` plays anything, the other plays as chosen.
-        """
-        least = self.problem.form is not Form.TO_TARGET  # a least fixed point is 0 where v is
-        arrived = {s for s, x in self.value.items() if s in self.known or (least and x == 0)}
-        rows = {s: self._moves(s, ranging) for s in self.part.states if s not in arrived}
-        before: dict[int, list[tuple[int, int]]] = {}
-        for s, moves in rows.items():
-            for k, after in enumerate(moves):
-                for t in after:
-                    before.setdefault(t, []).append((s, k))
-        missing = {s: set(range(len(moves))) for s, moves in rows.items()}
-        queue = list(arrived)
-        while queue:
-            for s, k in before.get(queue.pop(), ()):
-                if k in missing[s]:
-                    missing[s].remove(k)
-                    queue += [] if missing[s] else [s]
-        return not any(missing.values())
+def _improved(
+    game: _Game, state: int, played: tuple[int, _Move], value: Values
+) -> tuple[int, _Move]:
+    """Return the best row of a state and nature's best answer; those played, if they are best."""
+    row, move = played
+    answers = {r: game.respond(moves, value) for r, moves in game.rows[state].items()}
+    pick = max if game.problem.agent is MAX else min
+    best = pick(worth for worth, _ in answers.values())
+    if answers[row][0] == best:
+        return row, move if move.worth(value) == best else answers[row][1]
+    row = next(r for r, (worth, _) in answers.items() if worth == best)
+    return row, answers[row][1]
 
-    def _moves(self, state: int, ranging: Direction) -> list[list[int]]:
-        """Return the successors that cannot be avoided, per row that may be played."""
-        row = self.choice[state]
-        played = self.rows[state] if self.problem.agent is ranging else [row]
-        moves = {r: self.part.certain(r) for r in played}
-        if self.problem.nature is not ranging and row in moves:
-            pairs = zip(self.part.targets[row], self.point[state], strict=True)
-            moves[row] = [t for t, p in pairs if p > 0]
-        return list(moves.values())
 
-    def _evaluate(self) -> None:
-        """Solve the chain of the choices."""
-        discount = read(self.problem.discount)
-        moves: dict[int, dict[int, Fraction]] = {s: {} for s in self.part.states}
-        paid: Values = {}
-        for s, row in self.choice.items():
-            paid[s] = _paid(self.problem, row)
-            for t, p in zip(self.part.targets[row], self.point[s], strict=True):
-                if p and t in moves:
-                    moves[s][t] = moves[s].get(t, 0) + discount * p
-                elif p:
-                    paid[s] += discount * p * self.known[t]
-        self.value = {**self.known, **chain_values(moves, paid, self.part.limit)}
+def _arrives(game: _Game, play: Play, value: Values, ranging: Direction) -> bool:
+    """Return whether a settled state is reached with positive probability from everywhere.
 
-    def _improved(self, state: int) -> bool:
-        """Let agent and nature do better in a state if they can."""
-        sign = 1 if self.problem.agent is MAX else -1
-        worth = {r: _row(self.problem, self.part, r, self.value) for r in self.rows[state]}
-        best = max(worth, key=lambda r: sign * worth[r][0])
-        if worth[best][0] == worth[self.choice[state]][0]:
-            best = self.choice[state]
-        if worth[best][0] == self.value[state]:
-            return False
-        self.choice[state], self.point[state] = best, worth[best][1]
-        return True
+    Whoever has the direction `ranging` plays anything, the other plays as chosen.
+    """
+    least = game.problem.form is not Form.TO_TARGET  # a least fixed point is 0 where v is
+    arrived = {s for s in game.states if least and value[s] == 0} | game.settled.keys()
+    before: dict[int, list[tuple[int, int]]] = {}
+    missing: dict[int, set[int]] = {}
+    for s, (row, move) in play.items():
+        rows = game.rows[s] if game.problem.agent is ranging else {row: game.rows[s][row]}
+        after = {r: _certain(moves) for r, moves in rows.items()}
+        if game.problem.nature is not ranging:
+            after[row] = move.support
+        missing[s] = set() if s in arrived else set(after)
+        for r in missing[s]:
+            for t in after[r]:
+                before.setdefault(t, []).append((s, r))
+    queue = list(arrived)
+    while queue:
+        for s, r in before.get(queue.pop(), ()):
+            if r in missing[s]:
+                missing[s].remove(r)
+                queue += [] if missing[s] else [s]
+    return not any(missing.values())
+
+
+def chain_values(
+    moves: dict[int, dict[int, Fraction]], paid: dict[int, Fraction], limit: OperationLimit
+) -> dict[int, Fraction]:
+    """Return the solution of x[s] = paid[s] + sum of moves[s][t] x[t], by elimination.
+
+    It is a TooHardError if there is no unique solution, or if numbers grow too large.
+
+    >>> half = Fraction(1, 2)
+    >>> moves = {0: {0: half, 1: half}, 1: {0: half}}
+    >>> str(chain_values(moves, {0: 0 * half, 1: half}, OperationLimit())[0])
+    '1'
+    """
+    rows = {s: dict(row) for s, row in moves.items()}
+    value = dict(paid)
+    before: dict[int, set[int]] = {s: set() for s in rows}
+    for s, row in rows.items():
+        for t in row:
+            before[t].add(s)
+    order = _bottom_up(rows)
+    gone = set[int]()
+    for s in order:
+        row = rows[s]
+        loop = rows[s].pop(s, Fraction(0))
+        if loop == 1:
+            raise TooHardError
+        scale = 1 / (1 - loop)
+        value[s] *= scale
+        for t in row:
+            row[t] *= scale
+        gone.add(s)
+        for p in before[s] - gone:  # the rows of those that are gone are filled in at the end
+            weight = rows[p].pop(s, None)
+            if weight is None:
+                continue
+            value[p] = limit.spend(value[p] + weight * value[s])
+            for t, q in row.items():
+                rows[p][t] = limit.spend(rows[p].get(t, Fraction(0)) + weight * q)
+                before[t].add(p)
+    for s in reversed(order):
+        value[s] += sum((q * value[t] for t, q in rows[s].items()), Fraction(0))
+    return value
+
+
+def _bottom_up(rows: dict[int, dict[int, Fraction]]) -> list[int]:
+    """Return the states so that those of later components come first."""
+    from scipy.sparse import csr_array  # seldom needed, and slow to import
+    from scipy.sparse.csgraph import connected_components
+
+    states = list(rows)
+    place = {s: k for k, s in enumerate(states)}
+    edges = [(place[s], place[t]) for s, row in rows.items() for t in row]
+    heads, tails = zip(*edges, strict=True) if edges else ((), ())
+    graph = csr_array((np.ones(len(edges)), (heads, tails)), shape=(len(states), len(states)))
+    # scipy numbers strong components from the bottom up (Pearce's algorithm)
+    _, component = connected_components(graph, connection="strong")
+    return [states[k] for k in np.argsort(component, kind="stable")]

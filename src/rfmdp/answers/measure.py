@@ -7,12 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.answers.exact_thresholds import exact_values
+from rfmdp.answers.exact_thresholds import TURNED, decided, read
 from rfmdp.answers.quantity import Quantity, compare
-from rfmdp.answers.rational import read
-from rfmdp.answers.specification import (
-    number,
-)
+from rfmdp.answers.specification import number
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
@@ -21,8 +18,8 @@ from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.checked import model_type
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, written
-from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward
-from rfmdp.outer.problem import BackwardStep, Form, pose
+from rfmdp.objective import MAX, Spec, Temporal, TemporalReward
+from rfmdp.outer.problem import BackwardStep, Form, Problem, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.ragged import segment_lengths
@@ -46,8 +43,6 @@ def measure(
 ) -> tuple[Solution, Quantity, Quantity | None]:
     """Return a solution, its value in every state, and where that meets a bound if there is one.
 
-    Parameters
-    ----------
     interest : (S,) where the value is found as precisely as wanted, or compared
     """
     request = spec.objective
@@ -60,9 +55,7 @@ def measure(
         met = None if verdict is None else _of_base(verdict, product)
         return replace(solution, product=product), _of_base(quantity, product), met
     solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    quantity = _quantity(solution)
-    if not isinstance(request, Parity):
-        quantity = with_certainties(quantity, solution, interest)
+    quantity = with_certainties(_quantity(solution), solution, interest)
     if bound is None:
         return solution, quantity, None
     verdict = _decided(quantity, bound, solution, interest)
@@ -71,7 +64,9 @@ def measure(
         sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
         solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
         quantity = _quantity(solution)
-        verdict = _combined(verdict, compare_with(quantity, bound))
+        second = compare_with(quantity, bound)
+        sure, possible = verdict.lower | second.lower, verdict.upper & second.upper
+        verdict = Quantity(Type.BOOL, sure, sure, possible)
     return solution, quantity, verdict
 
 
@@ -124,24 +119,12 @@ def _decided(
     """Return where a quantity meets a bound, by its bounds and then by exact values."""
     verdict = compare_with(quantity, bound)
     open_ = ~verdict.known & interest
-    countable = open_.any() and not isinstance(solution.spec.objective, Parity)
-    exact = exact_values(solution, open_) if countable else None
-    if exact is None:
+    if not open_.any():
         return verdict
-    threshold = _threshold(bound)
-    lower, value, upper = verdict.lower.copy(), verdict.value.copy(), verdict.upper.copy()
-    for state in np.flatnonzero(open_).tolist():
-        met = exact.decide(bound.operator, threshold, state)
-        if met is not None:
-            lower[state] = value[state] = upper[state] = met
-    return Quantity(Type.BOOL, lower, value, upper)
-
-
-def _combined(first: Quantity, second: Quantity) -> Quantity:
-    """Return what two comparisons decide together."""
-    ends = (first.lower, first.value, first.upper), (second.lower, second.value, second.upper)
-    parts = [np.where(first.known, a, b) for a, b in zip(*ends, strict=True)]
-    return Quantity(Type.BOOL, *parts)
+    lower, upper = verdict.lower.copy(), verdict.upper.copy()
+    for state, met in decided(solution, bound.operator, _threshold(bound), open_).items():
+        lower[state] = upper[state] = met
+    return Quantity(Type.BOOL, lower, lower, upper)
 
 
 def compare_with(quantity: Quantity, bound: tree.Bound) -> Quantity:
@@ -164,60 +147,46 @@ def _threshold(bound: tree.Bound) -> Fraction:
 def turned(bound: tree.Bound) -> tree.Bound:
     """Return the bound that x meets where 1 - x meets the given one."""
     threshold = 1 - _threshold(bound)
-    sign = bound.operator.translate(str.maketrans("<>", "><"))
-    return replace(bound, operator=sign, value=Literal(float(threshold), threshold))
+    return replace(
+        bound, operator=bound.operator.translate(TURNED), value=Literal(float(threshold), threshold)
+    )
 
 
 def with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
-    """Return a solved quantity with bounds 0 or 1 where a probability is known to be that.
+    """Return a solved quantity with bounds 0 or 1 where a probability over steps must be that.
 
     The graph is asked only if the bounds leave that open in some state of interest.
     """
+    model, objective = solution.model, solution.spec.objective
     open_ = interest & (quantity.lower < quantity.upper)
     open_ &= np.isfinite(quantity.lower) & np.isfinite(quantity.upper)
     if not np.any(open_ & ((quantity.lower <= 0.0) | (quantity.upper >= 1.0))):
         return quantity
-    certain = certain_states(solution.model, solution.spec)
-    if certain is None:
+    if not isinstance(model, FactoredMDP) or not objective.plain or objective.endless:
         return quantity
-    zero, one = certain
+    problem = pose(model, solution.spec)
+    if problem.form is not Form.STEPS or not problem.probability:
+        return quantity
+    zero, one = (_certain_states(problem, value) for value in (0.0, 1.0))
+    if problem.flipped:
+        zero, one = one, zero
     ends = (quantity.lower, quantity.value, quantity.upper)
     return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
 
 
-def certain_states(model: AnyModel, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
-    """Return states (S,) that certainly have value 0, and those with value 1.
-
-    Some may be missing. None: the objective is unbounded, its values are no probabilities, or
-    transitions are not written out.
-
-    Examples
-    --------
-    >>> from rfmdp.objective import MIN, Next
-    >>> model = FactoredMDP.from_rows([[([], [1])], [([], [1])]], [], labels={"b": [False, True]})
-    >>> zero, one = certain_states(model, Spec(Next("b"), MIN, MIN))
-    >>> one.tolist()
-    [True, True]
-    """
-    if not isinstance(model, FactoredMDP) or not spec.objective.plain or spec.objective.endless:
-        return None
-    problem = pose(model, spec)
-    if problem.form is not Form.STEPS or not problem.probability:
-        return None
-    sets = []
-    for value in (0.0, 1.0):
-        # the agent reaches this value if one row has it, or only if all rows have it
-        one_is_enough = (problem.agent is MAX) == (value == 1.0)
-        join = np.logical_or if one_is_enough else np.logical_and
-        holds: BoolArray = problem.start == value
-        last: tuple[BackwardStep, BoolArray] | None = None
-        for step in problem.steps:
-            if last is not None and last[0] is step and np.array_equal(last[1], holds):
-                continue  # the same step again changes nothing
-            last = step, holds
-            rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
-            holds = join.reduceat(rows, model.row_ptr[:-1])
-            holds = np.where(step.fixed, step.given == value, holds)
-        sets.append(holds)
-    zero, one = reversed(sets) if problem.flipped else sets
-    return zero, one
+def _certain_states(problem: Problem, value: float) -> BoolArray:
+    """Return states (S,) that have value 0, or 1, whatever nature does; some may be missing."""
+    model = problem.model
+    # the agent reaches this value if one row has it, or only if all rows have it
+    one_is_enough = (problem.agent is MAX) == (value == 1.0)
+    join = np.logical_or if one_is_enough else np.logical_and
+    holds: BoolArray = problem.start == value
+    last: tuple[BackwardStep, BoolArray] | None = None
+    for step in problem.steps:
+        if last is not None and last[0] is step and np.array_equal(last[1], holds):
+            continue  # the same step again changes nothing
+        last = step, holds
+        rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
+        holds = join.reduceat(rows, model.row_ptr[:-1])
+        holds = np.where(step.fixed, step.given == value, holds)
+    return holds

@@ -49,13 +49,7 @@ class Property:
         return self.text
 
     def bind(self, model: AnyModel, constants: Given | None = None) -> CheckedProperty:
-        """Return the property with its names resolved against a model.
-
-        Raises
-        ------
-        PrismError
-            If the property does not fit the model, or is not supported.
-        """
+        """Return the property with its names resolved against a model."""
         given = {**self.constants, **checked_given(constants)}
         return check_property(self.parsed, self.file, scope(model, self.file.source), given)
 
@@ -120,15 +114,7 @@ class FormulaStates:
         return any(isinstance(node, tree.OPERATORS) for node in nodes(self.expr))
 
     def holds(self, model: AnyModel) -> BoolArray:
-        """Return a (S,) array.
-
-        Raises
-        ------
-        PrismError
-            If the formula does not fit the model.
-        NotCertifiedError
-            If it has a nested P or R whose bounds do not decide it somewhere.
-        """
+        """Return a (S,) array; raise if bounds of a nested P or R leave it open somewhere."""
         from rfmdp.answers.evaluator import states_where
 
         part = tree.PropertyDefinition(None, self.expr, position=self.expr.position)

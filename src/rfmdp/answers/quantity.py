@@ -1,4 +1,4 @@
-"""What a property evaluates to in every state: a value between proven bounds.
+"""What a property evaluates to in every state: a value between proven bounds; filters of these.
 
 Numbers are float64, truth values bool. Of a truth value, `lower` says where it surely holds and
 `upper` where it possibly does. Operators act on both ends, so that `1 - P=? [...]` is as proven
@@ -9,17 +9,21 @@ A comparison stays open where the ends do not decide it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.language.check_properties import FILTER_TYPES
 from rfmdp.language.source import SourceText
 from rfmdp.language.types import node_type
-from rfmdp.rounding import NORMAL
+from rfmdp.model.lattice import AnyModel
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 
@@ -47,7 +51,7 @@ class Quantity:
     def one_minus(self) -> Quantity:
         """Return 1 - x, which turns the bounds."""
         one = Quantity.exact(self.type, np.ones(1))
-        turned = by_corners(ARITHMETIC["-"], [one, self], self.type)
+        turned = by_corners("-", [one, self], self.type)
         ends = (self.value == self.lower, self.value == self.upper)  # a proven side stays one
         value = np.select(ends, (turned.upper, turned.lower), turned.value)
         return Quantity(self.type, turned.lower, value, turned.upper)
@@ -75,26 +79,25 @@ def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
     return Quantity(Type.BOOL, sure, sure, possible)
 
 
-def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:
-    """Return an operator or function of quantities."""
-    kind = node_type(node, tuple(x.type for x in below), {}, SourceText(""))
+def combine(node: Expr, below: Sequence[Quantity], source: SourceText) -> Quantity:
+    """Return an operator or function of quantities; powers and roundings are refused."""
+    kind = node_type(node, tuple(x.type for x in below), {}, source)
     match node:
         case Unary("!"):
             return _not(below[0])
         case Unary():
-            zero = Quantity.exact(kind, np.zeros(1))
-            return by_corners(ARITHMETIC["-"], [zero, below[0]], kind)
-        case Binary(operator) if operator in ARITHMETIC:
-            return by_corners(ARITHMETIC[operator], below, kind)
-        case Binary(operator) if below[0].type is Type.BOOL:
-            return _logical(operator, *below)
-        case Binary(operator):
-            return compare(operator, *below)
+            return by_corners("-", [Quantity.exact(kind, np.zeros(1)), below[0]], kind)
         case Ite():
             return _choice(kind, *below)
-        case Call(function):
-            return by_corners(FUNCTIONS[function], below, kind)
-    raise AssertionError(node)  # the static checks let nothing else pass
+        case Binary(sign) | Call(sign) if sign in FUNCTIONS:
+            return by_corners(sign, below, kind)
+        case Binary("^" as sign) | Call(sign):
+            hint = "use + - * / min max"
+            raise source.unsupported(node.position, f"'{sign}' of P, R or a filter", hint)
+        case Binary(sign) if below[0].type is Type.BOOL:
+            return _logical(sign, *below)
+    assert isinstance(node, Binary)  # the static checks let nothing else pass
+    return compare(node.operator, *below)
 
 
 def _not(x: Quantity) -> Quantity:
@@ -126,93 +129,42 @@ def _choice(kind: Type, condition: Quantity, then: Quantity, other: Quantity) ->
     return Quantity(kind, ends[0], value, ends[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
-    """A function whose extremes over a box lie at corners, wherever `fits` holds.
+def by_corners(sign: str, operands: Sequence[Quantity], kind: Type) -> Quantity:
+    """Return a function of quantities whose extremes lie at corners; bounds are rounded outwards.
 
-    error : units in the last place that a float result may be off by, where `exact` does not hold
-    exact : where (S,) the float result is the true number; given the operands and the result
+    A quotient has no bounds where its divisor may be 0.
     """
-
-    apply: Callable[..., FloatArray]
-    fits: Callable[..., AnyArray | bool]
-    error: int
-    exact: Callable[..., AnyArray | bool]
-
-
-def by_corners(function: _Function, operands: Sequence[Quantity], kind: Type) -> Quantity:
-    """Return a function of quantities, with bounds that are rounded outwards."""
     with np.errstate(all="ignore"):
-        value = function.apply(*(x.value for x in operands))
+        value = FUNCTIONS[sign](*(x.value for x in operands))
         ends = [
-            _rounded_outwards(function, corner)
+            _rounded_outwards(sign, corner)
             for corner in product(*((x.lower, x.upper) for x in operands))
         ]
         low = np.minimum.reduce([below for below, _ in ends])  # nan spreads
         high = np.maximum.reduce([above for _, above in ends])
-        known = reduce(np.logical_and, (x.known for x in operands))
-        fits = ~np.isnan(low) & ~np.isnan(high) & (known | function.fits(*operands))
+        fits = ~np.isnan(low) & ~np.isnan(high)
+        if sign == "/":
+            known = operands[0].known & operands[1].known
+            fits &= known | (operands[1].lower > 0.0) | (operands[1].upper < 0.0)
     lower, upper = np.where(fits, low, -np.inf), np.where(fits, high, np.inf)
     return Quantity(kind, lower, np.clip(value, lower, upper), upper)
 
 
-def _rounded_outwards(
-    function: _Function, operands: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
+def _rounded_outwards(sign: str, operands: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Return numbers below and above what a function of known numbers is."""
-    result = function.apply(*operands)
+    result = FUNCTIONS[sign](*operands)
+    if sign in ("min", "max"):
+        return result, result
     infinite = reduce(np.logical_or, (np.isinf(x) for x in operands))  # then nothing is rounded
-    exact = infinite | function.exact(*operands, result)
-    low = high = result
-    for _ in range(function.error):
-        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-    return np.where(exact, result, low), np.where(exact, result, high)
+    exact = infinite | reduce(np.logical_and, (_is_whole(x) for x in (*operands, result)))
+    below, above = np.nextafter(result, -np.inf), np.nextafter(result, np.inf)
+    return np.where(exact, result, below), np.where(exact, result, above)
 
 
-def _always(*operands: object) -> bool:
-    return True
-
-
-def _never(*operands: object) -> bool:
-    return False
-
-
-def _sum_is_exact(a: FloatArray, b: FloatArray, total: FloatArray) -> AnyArray:
-    """Return where a + b needed no rounding: the error of a sum is a float [Knuth, 4.2.2]."""
-    rest = total - a
-    error: FloatArray = (a - (total - rest)) + (b - rest)
-    exact: BoolArray = error == 0.0
-    return exact
-
-
-def _product_is_exact(a: FloatArray, b: FloatArray, total: FloatArray) -> AnyArray:
-    """Return where a * b needed no rounding; some such places may be missing."""
-    factors = [np.frexp(x)[0] for x in (a, b)]
-    heads = [np.round(x * 2.0**26) * 2.0**-26 for x in factors]  # products of halves are exact
-    tails = [x - head for x, head in zip(factors, heads, strict=True)]
-    whole = factors[0] * factors[1]
-    error = heads[0] * heads[1] - whole + heads[0] * tails[1] + tails[0] * heads[1]
-    normal = (np.abs(total) > NORMAL) & np.isfinite(total)
-    exact: BoolArray = (a == 0.0) | (b == 0.0) | (normal & (error + tails[0] * tails[1] == 0.0))
-    return exact
-
-
-def _quotient_is_exact(a: FloatArray, b: FloatArray, ratio: FloatArray) -> AnyArray:
-    exact: BoolArray = (b == 0.0) | ((ratio * b == a) & _product_is_exact(ratio, b, a))
-    return exact
-
-
-def _power_fits(base: Quantity, exponent: Quantity) -> AnyArray:
-    return (base.lower > 0.0) | ((base.lower >= 0.0) & (exponent.lower > 0.0))
-
-
-def _log_fits(x: Quantity, base: Quantity) -> AnyArray:
-    return (x.lower > 0.0) & (base.lower > 0.0) & ((base.upper < 1.0) | (base.lower > 1.0))
-
-
-def _whole(*numbers: FloatArray) -> AnyArray:
+def _is_whole(x: FloatArray) -> BoolArray:
     """Return where numbers are whole, and so small that a wrong result would not be whole."""
-    return reduce(np.logical_and, ((x == np.floor(x)) & (np.abs(x) < 2.0**45) for x in numbers))
+    whole: BoolArray = (x == np.floor(x)) & (np.abs(x) < 2.0**45)
+    return whole
 
 
 def _smallest(*values: FloatArray) -> FloatArray:
@@ -225,27 +177,76 @@ def _largest(*values: FloatArray) -> FloatArray:
     return most
 
 
-def _nearest(x: FloatArray) -> FloatArray:
-    """Return whole numbers, halves upwards; x + 0.5 would be rounded."""
-    return np.floor(x) + (x - np.floor(x) >= 0.5)
+FUNCTIONS: dict[str, Callable[..., FloatArray]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "min": _smallest,
+    "max": _largest,
+}
+REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
+    "state": np.min,  # of one state
+    "first": np.min,
+    "min": np.min,
+    "max": np.max,
+    "count": np.count_nonzero,
+    "forall": np.all,
+    "exists": np.any,
+}
 
 
-ARITHMETIC: dict[str, _Function] = {
-    "+": _Function(np.add, _always, 1, _sum_is_exact),
-    "-": _Function(np.subtract, _always, 1, lambda a, b, total: _sum_is_exact(a, -b, total)),
-    "*": _Function(np.multiply, _always, 1, _product_is_exact),
-    "/": _Function(
-        np.divide, lambda a, b: (b.lower > 0.0) | (b.upper < 0.0), 1, _quotient_is_exact
-    ),
-    "^": _Function(np.power, _power_fits, 4, _whole),
-}
-FUNCTIONS: dict[str, _Function] = {
-    "min": _Function(_smallest, _always, 0, _always),
-    "max": _Function(_largest, _always, 0, _always),
-    "floor": _Function(np.floor, _always, 0, _always),
-    "ceil": _Function(np.ceil, _always, 0, _always),
-    "round": _Function(_nearest, _always, 0, _always),
-    "pow": ARITHMETIC["^"],
-    "mod": _Function(np.mod, _never, 1, _whole),
-    "log": _Function(lambda x, base: np.log(x) / np.log(base), _log_fits, 16, _never),
-}
+def apply_filter(
+    name: str, model: AnyModel, operand: Quantity, where: BoolArray
+) -> tuple[Quantity, Quantity]:
+    """Return a filter of values over a set of states: its least and its largest value.
+
+    The two differ for `range` only. Each is the same in all states, except for print.
+    """
+    if not where.any():
+        raise ModelError("A filter must be over at least one state; its condition holds in none.")
+    if name in ("print", "printall"):
+        return operand, operand
+    states = np.flatnonzero(where)
+    if name == "state" and len(states) > 1:
+        names = ", ".join(model.state_name(int(s)) for s in states[:5])
+        more = ", ..." if len(states) > 5 else ""
+        raise ModelError(
+            f"filter(state, ...) must be over one state, found {len(states)}: {names}{more}; "
+            "use filter(min|max|avg|range|print, ...)."
+        )
+    if name in ("state", "first"):
+        states = states[:1]
+    chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
+    if name == "range":
+        least, most = (_reduced(end, operand.type, chosen, where) for end in ("min", "max"))
+        return least, most
+    reduced = _reduced(name, operand.type, chosen, where)
+    return reduced, reduced
+
+
+def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:
+    if name in REDUCTIONS:
+        return _spread(FILTER_TYPES.get(name, kind), [REDUCTIONS[name](x) for x in chosen], where)
+    low, value, high = map(_sum, chosen)
+    if kind is not Type.INT and math.isfinite(low):
+        low = math.nextafter(low, -math.inf)
+    if kind is not Type.INT and math.isfinite(high):
+        high = math.nextafter(high, math.inf)
+    total = _spread(FILTER_TYPES.get(name, kind), [low, value, high], where)
+    if name != "avg":
+        return total
+    size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))
+    return by_corners("/", [total, size], total.type)
+
+
+def _sum(numbers: AnyArray) -> float:
+    """Return a sum that is rounded once."""
+    with np.errstate(invalid="ignore"):
+        total = float(np.sum(numbers))
+    return math.fsum(numbers) if math.isfinite(total) else total
+
+
+def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:
+    dtype = np.bool_ if kind is Type.BOOL else np.float64
+    return Quantity(kind, *(np.full(len(where), end, dtype=dtype) for end in ends))

@@ -206,15 +206,7 @@ def directions(
     A bound such as >= must hold whatever both do. Nature has the agent's direction unless the text
     gives it one (`Pmaxmin`). Where nobody has a choice, the text need not say min or max.
 
-    Parameters
-    ----------
-    kind
-        What the model amounts to, None if that is not known.
-
-    Raises
-    ------
-    PrismError
-        If somebody has a choice and neither min nor max is asked for.
+    kind : what the model amounts to, None if that is not known
     """
     if node.agent is not None:
         agent = node.agent
@@ -240,10 +232,7 @@ def backward_steps(expr: Expr, states: Sets) -> Work | None:
     None: it is about more states than the initial ones, or of a kind that only a model with written
     transitions answers.
 
-    Parameters
-    ----------
-    states
-        Makes sets of states that have the formula as their `expr`.
+    states : makes sets of states that have the formula as their `expr`
     """
     outermost, all_ = (
         [node for node in nodes(expr, leaves) if isinstance(node, tree.OPERATORS)]

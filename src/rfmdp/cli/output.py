@@ -93,10 +93,9 @@ class ShownProgress:
         if self._terminal:
             self._timer.start()
 
-    def building(self, states: int, transitions: int, growing: str) -> None:
-        """Take note of states and transitions so far, and of the variable that grows."""
-        grows = f", {growing}" if growing else ""
-        self._show(f"{states:,} states, {transitions:,} transitions{grows}")
+    def building(self, states: int, transitions: int) -> None:
+        """Take note of states and transitions so far."""
+        self._show(f"{states:,} states, {transitions:,} transitions")
 
     def verifying(self, what: str) -> None:
         """Take note of the check that is made."""

@@ -321,15 +321,9 @@ def fold(
 ) -> T:
     """Compute a value bottom-up without recursion, once per distinct node.
 
-    Parameters
-    ----------
-    combine
-        Gets a node and the values of its children, returns the value of the node.
-    leaves
-        Kinds of nodes that are taken as a whole, without their children.
+    combine : from a node and the values of its children to its own
+    leaves : kinds of nodes that are taken as a whole, without their children
 
-    Examples
-    --------
     >>> one = Literal(1)
     >>> fold(Binary("+", one, Unary("-", one)), lambda node, below: 1 + sum(below))
     4

@@ -11,7 +11,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +29,6 @@ from rfmdp.model.validate import is_valid
 from rfmdp.record import Provenance
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
-if TYPE_CHECKING:
-    from rfmdp.language.explorer import StateExplorer
-
 MAX_CANDIDATES = 1 << 28
 ZERO, ONE = Literal(0.0), Literal(1.0)
 
@@ -50,21 +46,9 @@ def build_model(
     with the same probability, as in PRISM, and a warning says so. In an interval DTMC this is
     allowed only where all probabilities are known.
 
-    Parameters
-    ----------
     deadlock : what to do with a state without choice; a self-loop comes with a warning
     progress : called now and then, see `frontier.Progress`
 
-    Raises
-    ------
-    PrismError
-        With place and state, if an update leaves a variable's range, probabilities do not sum
-        to one, an interval is empty, a value does not exist (`mod` by zero), and so on.
-    ModelError
-        If a deadlock is refused, or the model is too large.
-
-    Examples
-    --------
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_model
     >>> text = '''imdp
@@ -155,13 +139,7 @@ def warn_of_states(
 
 
 def initial_valuations(checked: CheckedModel) -> IntArray:
-    """Return the valuations (I, vars) of all initial states, ascending.
-
-    Raises
-    ------
-    PrismError
-        If no state satisfies the condition, or there are too many to try.
-    """
+    """Return the valuations (I, vars) of all initial states, ascending."""
     if isinstance(checked.init, Expr):
         return _satisfying(checked, checked.init)
     return np.array(checked.init, dtype=np.int64).reshape(1, -1)

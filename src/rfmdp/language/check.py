@@ -27,14 +27,7 @@ from rfmdp.language.ast import (
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import Given, check_given, checked_given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, simplify
-from rfmdp.language.expand import (
-    all_modules,
-    dependency_order,
-    expand_formulas,
-    labels_in,
-    meanings,
-    substitute,
-)
+from rfmdp.language.expand import all_modules, expand, expand_formulas, literals, substitute
 from rfmdp.language.source import Position, SourceText
 from rfmdp.language.types import require, type_of
 from rfmdp.model.arrays import Variable
@@ -47,21 +40,9 @@ def check_model(
 ) -> CheckedModel:
     """Return the model resolved, or raise its first mistake.
 
-    Parameters
-    ----------
-    constants
-        Values of constants that the model leaves open; a string is read as an expression.
-    also_known
-        Names that may appear in `constants` although the model has no such constant, because a
-        property file has it.
+    constants : values of constants that the model leaves open; a string is read as an expression
+    also_known : names that may be in `constants` although only a property file has them
 
-    Raises
-    ------
-    PrismError
-        With file, line, column, source line and caret.
-
-    Examples
-    --------
     >>> from rfmdp.language.parse import parse_model
     >>> text = "const int N; module m x : [0..N]; [] x<N -> (x'=x+1); endmodule"
     >>> check_model(parse_model(text), {"N": 3}).variables[0].high
@@ -80,8 +61,11 @@ def check_model(
     types = {c.name: c.type for c in model.constants}
     types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
     values = constant_values(_used(model, modules, formulas, given), given, types, formulas, source)
-    replaced = meanings(formulas, values)
-    labels = expand_labels(model.labels, replaced, {}, source)
+    constants_ = literals(values)
+    replaced = {name: substitute(formula, constants_) for name, formula in formulas.items()}
+    replaced |= constants_
+    check_labels(model.labels, (), source)
+    labels = expand_labels(model.labels, replaced, source)
     resolver = Resolver(replaced, types, labels, values, source)
     return _assemble(model, modules, resolver, formulas)
 
@@ -112,52 +96,46 @@ class Resolver:
 
     def resolve(self, expr: Expr, type_: Type, what: str) -> Expr:
         """Return the expression resolved and evaluated as far as possible, of the type wanted."""
-        expr = replace_labels(substitute(expr, self.replaced), self.labels, self.source)
+        expr = rewrite(substitute(expr, self.replaced), self._label)
         require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
         return simplify(expr)
+
+    def _label(self, node: Expr) -> Expr:
+        """Replace a label by the condition it stands for."""
+        if not isinstance(node, Label):
+            return node
+        if node.name in BUILT_IN_LABELS:
+            reason = f'label "{node.name}" must be used in properties only'
+            raise self.source.error(node.position, reason)
+        if node.name not in self.labels:
+            raise self.source.error(node.position, f'unknown label "{node.name}"; define it')
+        return self.labels[node.name]
 
     def constant(self, expr: Expr, type_: Type, what: str) -> Value:
         """Return the value of an expression without variables."""
         return evaluate(self.resolve(expr, type_, what), {}, self.source)
 
 
-def expand_labels(
-    labels: Sequence[LabelDefinition],
-    replaced: Mapping[str, Expr],
-    outer: Mapping[str, Expr],
-    source: SourceText,
-) -> dict[str, Expr]:
-    """Return every label with names and the labels inside it replaced; types are not checked."""
-    places: dict[str, Position] = {}
+def check_labels(
+    labels: Sequence[LabelDefinition], others: Collection[str], source: SourceText
+) -> None:
+    """Raise if a label is defined twice, by others, or is built in."""
+    seen = set(others)
     for label in labels:
         if label.name in BUILT_IN_LABELS:
             reason = f'label "{label.name}" is built in and must not be defined'
             raise source.error(label.position, reason)
-        if label.name in places or label.name in outer:
+        if label.name in seen:
             raise source.error(label.position, f'label "{label.name}" must be defined only once')
-        places[label.name] = label.position
+        seen.add(label.name)
+
+
+def expand_labels(
+    labels: Sequence[LabelDefinition], replaced: Mapping[str, Expr], source: SourceText
+) -> dict[str, Expr]:
+    """Return every label with names and the labels inside it replaced; types are not checked."""
     texts = {label.name: substitute(label.value, replaced) for label in labels}
-    graph = {name: labels_in(text) for name, text in texts.items()}
-    done = dict(outer)
-    for name in dependency_order(graph, "label", places, source):
-        done[name] = replace_labels(texts[name], done, source)
-    return done
-
-
-def replace_labels(expr: Expr, labels: Mapping[str, Expr], source: SourceText) -> Expr:
-    """Replace labels by the conditions they stand for."""
-
-    def change(node: Expr) -> Expr:
-        if not isinstance(node, Label):
-            return node
-        if node.name in BUILT_IN_LABELS:
-            reason = f'label "{node.name}" must be used in properties only'
-            raise source.error(node.position, reason)
-        if node.name not in labels:
-            raise source.error(node.position, f'unknown label "{node.name}"; define it')
-        return labels[node.name]
-
-    return rewrite(expr, change)
+    return expand(texts, "label", {x.name: x.position for x in labels}, source, Label)
 
 
 def check_unique(definitions: Iterator[tuple[str, str, Position]], source: SourceText) -> None:
@@ -207,7 +185,10 @@ def _assemble(
         for m in modules
     )
     actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
-    labels = tuple(_label(label, resolver) for label in model.labels)
+    labels = tuple(
+        replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
+        for label in model.labels
+    )
     init: tuple[int, ...] | Expr = tuple(value for _, value in variables)
     if model.init is not None:
         init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
@@ -326,13 +307,6 @@ def _update(update: Update, resolver: Resolver) -> Update:
         for assignment in update.assignments
     )
     return replace(update, probability=chance, assignments=assignments)
-
-
-def _label(label: LabelDefinition, resolver: Resolver) -> LabelDefinition:
-    expr, source = resolver.labels[label.name], resolver.source
-    type_ = type_of(expr, resolver.types, source)
-    require(label.value, Type.BOOL, type_, f'label "{label.name}"', source)
-    return replace(label, value=simplify(expr))
 
 
 def _rewards(

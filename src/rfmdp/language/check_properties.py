@@ -15,7 +15,6 @@ from rfmdp.language.ast import (
     Expr,
     Formula,
     Label,
-    LabelDefinition,
     Literal,
     Name,
     Type,
@@ -24,17 +23,16 @@ from rfmdp.language.ast import (
     nodes,
     rewrite,
 )
-from rfmdp.language.check import check_unique, expand_labels
+from rfmdp.language.check import check_labels, check_unique, expand_labels
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import Given, constant_values, constants_hint, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
 from rfmdp.language.expand import (
     dependencies,
-    dependency_order,
+    expand,
     expand_formulas,
-    labels_in,
-    meanings,
-    names_in,
+    literals,
+    references,
     substitute,
 )
 from rfmdp.language.property_ast import (
@@ -88,24 +86,10 @@ def check_property(
     model: CheckedModel,
     constants: Given | None = None,
 ) -> CheckedProperty:
-    """Return a property resolved against a model.
+    """Return a property of a file resolved against a model.
 
-    Parameters
-    ----------
-    prop
-        One of `file.properties`.
-    file
-        Where its constants, labels, formulas and other named properties come from.
-    constants
-        Values of constants that the file leaves open.
+    constants : values of constants that the file leaves open
 
-    Raises
-    ------
-    PrismError
-        If the property does not fit the model or is not supported.
-
-    Examples
-    --------
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_model
     >>> from rfmdp.language.parse_properties import parse_property_file
@@ -120,17 +104,22 @@ def check_property(
     expression = _inline(prop, file, model)
     require_supported(expression, source)
     formulas = _formulas(file, model)
-    used = _used_labels(expression, file, formulas)
-    texts = (expression, *(label.value for label in used))
-    formulas = _mentioned(formulas, texts, file)
-    _refuse_undefined(texts, formulas, model, source)
-    values = _constants(texts, formulas, file, model, constants or {})
-    replaced = meanings(formulas, values)
-    outer = {label.name: label.value for label in model.labels}
-    labels = expand_labels(used, replaced, outer, source)
-    expression = substitute(expression, replaced)
+    expression = substitute(expression, formulas)
+    labels = {x.name: replace(x, value=substitute(x.value, formulas)) for x in file.labels}
+    used = dependencies(
+        references(expression, Label) & labels.keys(),
+        lambda name: references(labels[name].value, Label) & labels.keys(),
+    )
+    texts = [expression, *(labels[name].value for name in used)]
+    _refuse_undefined(texts, model, source)
+    constants_ = literals(_constants(texts, formulas, file, model, constants or {}))
+    conditions = {label.name: label.value for label in model.labels}
+    of_file = expand_labels([labels[name] for name in used], constants_, source)
+    conditions |= {name: substitute(x, conditions, Label) for name, x in of_file.items()}
     named = [p.name for p in file.properties if p.name is not None]
-    expression = rewrite(expression, lambda node: _label(node, labels, named, source))
+    expression = rewrite(
+        substitute(expression, constants_), lambda node: _label(node, conditions, named, source)
+    )
     scope = _Scope(model.variable_types(), model, source)
     type_ = fold(expression, scope.type_of)
     expression = simplify(rewrite(expression, scope.settle))
@@ -150,9 +139,10 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
     parts = list(path.children())
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
     parts[:begin] = [with_numbers(part, file, model, given) for part in parts[:begin]]
-    formulas = _mentioned(_formulas(file, model), parts[begin:], file)
-    replaced = meanings(formulas, _constants(parts[begin:], formulas, file, model, given))
-    rest = [substitute(part, replaced) for part in parts[begin:]]
+    formulas = _formulas(file, model)
+    numbers = [substitute(part, formulas) for part in parts[begin:]]
+    constants = literals(_constants(numbers, formulas, file, model, given))
+    rest = [substitute(part, constants) for part in numbers]
     scope = _Scope(model.variable_types(), model, file.source)
     return scope.settle(path.rebuilt([*parts[:begin], *rest]))
 
@@ -174,13 +164,9 @@ def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: Checke
     raise file.source.error(expr.position, f"unknown name '{expr.name}'; {hint}")
 
 
-def _refuse_undefined(
-    texts: Iterable[Expr], formulas: Mapping[str, Expr], model: CheckedModel, source: SourceText
-) -> None:
+def _refuse_undefined(texts: Iterable[Expr], model: CheckedModel, source: SourceText) -> None:
     """Raise if a property uses a constant of the model that has no value."""
-    if not model.undefined:
-        return
-    for node in (node for text in texts for node in nodes(substitute(text, formulas))):
+    for node in (node for text in texts for node in nodes(text)) if model.undefined else ():
         if isinstance(node, Name) and node.name in model.undefined:
             reason = f"constant '{node.name}' of the model has no value; give "
             reason += constants_hint([node.name])
@@ -199,6 +185,7 @@ def check_file(file: PropertyFile, model: CheckedModel) -> None:
     named = [(p.name, "property", p.position) for p in file.properties if p.name is not None]
     named += [(label.name, "label", label.position) for label in file.labels]
     check_unique(iter(named), source)
+    check_labels(file.labels, [label.name for label in model.labels], source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,20 +331,13 @@ def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -
     labels = {label.name for label in chain(file.labels, model.labels)} | set(BUILT_IN_LABELS)
     named = {p.name: p for p in file.properties if p.name is not None and p.name not in labels}
 
-    def references(expr: Expr) -> set[str]:
-        return labels_in(expr) & named.keys()
+    def inner(expr: Expr) -> set[str]:
+        return references(expr, Label) & named.keys()
 
-    first = references(prop.expression)
-    graph = dependencies(first, lambda name: references(named[name].expression))
+    graph = dependencies(inner(prop.expression), lambda name: inner(named[name].expression))
+    texts = {name: named[name].expression for name in graph}
     places = {name: named[name].position for name in graph}
-    done: dict[str, Expr] = {}
-
-    def change(node: Expr) -> Expr:
-        return done.get(node.name, node) if isinstance(node, Label) else node
-
-    for name in dependency_order(graph, "property", places, file.source):
-        done[name] = rewrite(named[name].expression, change)
-    return rewrite(prop.expression, change)
+    return substitute(prop.expression, expand(texts, "property", places, file.source, Label), Label)
 
 
 def _formulas(file: PropertyFile, model: CheckedModel) -> Mapping[str, Expr]:
@@ -366,28 +346,6 @@ def _formulas(file: PropertyFile, model: CheckedModel) -> Mapping[str, Expr]:
         return model.formulas
     of_model = [Formula(name, value) for name, value in model.formulas.items()]
     return expand_formulas([*of_model, *file.formulas], file.source)
-
-
-def _mentioned(
-    formulas: Mapping[str, Expr], texts: Iterable[Expr], file: PropertyFile
-) -> dict[str, Expr]:
-    """Return the formulas that texts or constants of a file mention, which mention no others."""
-    constants = [constant.value for constant in file.constants if constant.value is not None]
-    names = {name for text in [*texts, *constants] for name in names_in(text)}
-    return {name: formulas[name] for name in formulas if name in names}
-
-
-def _used_labels(
-    expr: Expr, file: PropertyFile, formulas: Mapping[str, Expr]
-) -> list[LabelDefinition]:
-    """Return the labels of the file that a property needs."""
-    by_name = {label.name: label for label in file.labels}
-
-    def labels(text: Expr) -> set[str]:
-        return labels_in(substitute(text, formulas)) & by_name.keys()
-
-    used = dependencies(labels(expr), lambda name: labels(by_name[name].value))
-    return [label for label in file.labels if label.name in used]
 
 
 def _constants(

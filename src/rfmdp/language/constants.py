@@ -10,7 +10,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.language.ast import Constant, Expr, Type, type_of_value
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expand import dependencies, dependency_order, names_in, substitute
+from rfmdp.language.expand import dependencies, dependency_order, references, substitute
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
@@ -27,21 +27,10 @@ def constant_values(
 ) -> dict[str, Value]:
     """Return the value of every constant.
 
-    Parameters
-    ----------
-    given
-        What the user gives for constants without a value; a string is read as an expression.
-    names
-        Types of all names, so that an error tells a variable from an unknown name.
-    formulas
-        Expanded formulas that definitions may use.
-    outer
-        Values that are known already (of the model, for constants of a property file).
-
-    Raises
-    ------
-    PrismError
-        If a constant has no value or two, depends on itself, or has a value of another type.
+    given : by the user, for constants without a value; a string is read as an expression
+    names : types of all names, so that an error tells a variable from an unknown name
+    formulas : expanded ones that definitions may use
+    outer : values that are known already (of the model, for constants of a property file)
     """
     missing = [c for c in constants if c.value is None and c.name not in given]
     if missing:
@@ -51,7 +40,7 @@ def constant_values(
         raise source.error(missing[0].position, reason)
     by_name = {constant.name: constant for constant in constants}
     texts = {c.name: substitute(c.value, formulas) for c in constants if c.value is not None}
-    graph = {name: names_in(texts[name]) if name in texts else set() for name in by_name}
+    graph = {name: references(texts[name]) if name in texts else set() for name in by_name}
     places = {constant.name: constant.position for constant in constants}
     values: dict[str, Value] = dict(outer or {})
     for name in dependency_order(graph, "constant", places, source):
@@ -68,8 +57,6 @@ def constant_values(
 def constants_hint(names: Iterable[str]) -> str:
     """Return how to give values for constants in Python.
 
-    Examples
-    --------
     >>> constants_hint(["N", "p"])
     '`constants={"N": ..., "p": ...}`'
     """
@@ -84,20 +71,14 @@ def needed(
     values = {constant.name: constant.value for constant in constants}
 
     def used(text: Expr | None) -> set[str]:
-        return set() if text is None else names_in(substitute(text, formulas)) & values.keys()
+        return set() if text is None else references(substitute(text, formulas)) & values.keys()
 
     first = [name for text in texts for name in used(text)]
     return set(dependencies(first, lambda name: used(values[name])))
 
 
 def checked_given(given: Given | None) -> dict[str, bool | int | float | str]:
-    """Return values of constants by name; NumPy's numbers become Python's.
-
-    Raises
-    ------
-    ModelError
-        If it is no mapping from names to numbers, truth values or texts.
-    """
+    """Return values of constants by name; NumPy's numbers become Python's."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -66,15 +66,8 @@ def command_distribution(
 
     An update that is certain has no marginal.
 
-    Parameters
-    ----------
     lower, upper : (updates,) the same numbers if the command has no intervals
     state : where it is met first
-
-    Raises
-    ------
-    PrismError
-        If it is no distribution.
     """
     interval = not np.array_equal(lower, upper)
     _check_entries(command, lower, upper, state)
@@ -129,17 +122,10 @@ def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArra
 
 
 def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: State) -> NamedBox:
-    """Return the marginal of a random choice.
+    """Return the marginal of a random choice; it must have no intervals.
 
-    Parameters
-    ----------
     choices : action and marginals of every choice
     state : where it is met first
-
-    Raises
-    ------
-    PrismError
-        If one of the choices has intervals.
     """
     vectors, outcomes = [], []
     for action, boxes in choices:

@@ -47,15 +47,8 @@ DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 
 
 def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Value:
-    """Return the value of a well-typed expression.
+    """Return the value of a well-typed expression, or raise why it has none.
 
-    Raises
-    ------
-    PrismError
-        If the value depends on a name without a value, or does not exist.
-
-    Examples
-    --------
     >>> from rfmdp.language.ast import Literal
     >>> evaluate(Call("mod", (Literal(-1), Literal(3))), {}, SourceText(""))
     2

@@ -30,14 +30,45 @@ from rfmdp.language.evaluate import Value
 from rfmdp.language.source import Position, SourceText
 
 
-def names_in(expr: Expr) -> set[str]:
-    """Return the names of constants, formulas and variables in an expression."""
-    return {node.name for node in nodes(expr) if isinstance(node, Name)}
+def references(expr: Expr, kind: type[Name] | type[Label] = Name) -> set[str]:
+    """Return the names of constants, formulas and variables in an expression, or of labels."""
+    return {node.name for node in nodes(expr) if isinstance(node, kind)}
 
 
-def labels_in(expr: Expr) -> set[str]:
-    """Return the names of labels in an expression."""
-    return {node.name for node in nodes(expr) if isinstance(node, Label)}
+def substitute(
+    expr: Expr, values: Mapping[str, Expr], kind: type[Name] | type[Label] = Name
+) -> Expr:
+    """Replace names, or labels, by expressions; a literal takes the place of what it replaces."""
+
+    def change(node: Expr) -> Expr:
+        if not isinstance(node, kind) or node.name not in values:
+            return node
+        value = values[node.name]
+        return value if value.children() else replace(value, position=node.position)
+
+    return rewrite(expr, change) if values else expr
+
+
+def expand(
+    texts: Mapping[str, Expr],
+    what: str,
+    places: Mapping[str, Position],
+    source: SourceText,
+    kind: type[Name] | type[Label] = Name,
+) -> dict[str, Expr]:
+    """Return definitions with those inside them expanded."""
+    graph = {name: references(text, kind) & texts.keys() for name, text in texts.items()}
+    expanded: dict[str, Expr] = {}
+    for name in dependency_order(graph, what, places, source):
+        inner = {other: expanded[other] for other in graph[name]}
+        expanded[name] = substitute(texts[name], inner, kind)
+    return expanded
+
+
+def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str, Expr]:
+    """Return every formula with the formulas inside it expanded."""
+    places = {formula.name: formula.position for formula in formulas}
+    return expand({f.name: f.value for f in formulas}, "formula", places, source)
 
 
 def dependency_order(
@@ -46,13 +77,7 @@ def dependency_order(
     places: Mapping[str, Position],
     source: SourceText,
 ) -> list[str]:
-    """Return the keys of `graph` so that each comes after those it needs.
-
-    Raises
-    ------
-    PrismError
-        If a definition needs itself, with the whole cycle.
-    """
+    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle."""
     needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
     try:
         return list(TopologicalSorter(needs).static_order())
@@ -78,34 +103,9 @@ def dependencies(
     return graph
 
 
-def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace names by expressions; a literal takes the place of the name it replaces."""
-
-    def change(node: Expr) -> Expr:
-        if not isinstance(node, Name) or node.name not in values:
-            return node
-        value = values[node.name]
-        return value if value.children() else replace(value, position=node.position)
-
-    return rewrite(expr, change) if values else expr
-
-
-def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str, Expr]:
-    """Return every formula with the formulas inside it expanded."""
-    texts = {formula.name: formula.value for formula in formulas}
-    places = {formula.name: formula.position for formula in formulas}
-    graph = {name: names_in(value) for name, value in texts.items()}
-    expanded: dict[str, Expr] = {}
-    for name in dependency_order(graph, "formula", places, source):
-        inner = {other: expanded[other] for other in graph[name] if other in expanded}
-        expanded[name] = substitute(texts[name], inner)
-    return expanded
-
-
-def meanings(formulas: Mapping[str, Expr], values: Mapping[str, Value]) -> dict[str, Expr]:
-    """Return what every constant and every expanded formula stands for, by name."""
-    constants: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
-    return constants | {name: substitute(expr, constants) for name, expr in formulas.items()}
+def literals(values: Mapping[str, Value]) -> dict[str, Expr]:
+    """Return what constants stand for, by name."""
+    return {name: Literal(value) for name, value in values.items()}
 
 
 def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:

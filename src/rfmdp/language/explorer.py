@@ -31,11 +31,9 @@ from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
 from rfmdp.types import AnyArray, Int32Array, IntArray
 
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
-RANGE = 2**31  # values of a variable that was given a range are fewer
 EFFORT = 40  # instructions and more per successor, about
 # rows, marginals and successors that are written so far
 COUNTERS = addresses.ROWS, addresses.MARGINALS, addresses.SUCCESSORS
-UNLIMITED = 3_000_000  # states of a model that has an int without range
 
 
 class StateExplorer:
@@ -130,9 +128,7 @@ class StateExplorer:
     def tell(self, progress: Progress | None, transitions: int) -> None:
         """Say how far exploration has come."""
         if progress is not None:
-            grows = self._growing()
-            growing = "" if grows is None else f"{grows[0]} at {grows[1]:,}"
-            progress(int(self.memory[addresses.STATES]), transitions, growing)
+            progress(int(self.memory[addresses.STATES]), transitions)
 
     def _slices(self, last: int | None = None) -> Iterator[None]:
         """Expand states up to `last`, or all; yield after every slice of them."""
@@ -154,7 +150,6 @@ class StateExplorer:
                 yield
                 if status == addresses.DONE or last is not None:
                     return
-                self._check_growth()
                 pause += min(pause, SLICE)
             elif status == addresses.GROW:
                 self._grow()
@@ -164,28 +159,6 @@ class StateExplorer:
                 self._add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
             else:
                 raise self._error(int(status), int(detail))
-
-    def _check_growth(self) -> None:
-        """Raise ModelError if an int without range seems to grow for ever."""
-        count = int(self.memory[addresses.STATES])
-        if count < UNLIMITED or (grows := self._growing()) is None:
-            return
-        name, size = grows
-        raise ModelError(
-            f"'{name}' has no range and has come to {size:,} in absolute value after {count:,} "
-            f"states, so there may be no end; give it a range, {name} : [0..N]."
-        )
-
-    def _growing(self) -> tuple[str, int] | None:
-        """Return the largest int without range in the last states, and its absolute value."""
-        endless = [k for k, v in enumerate(self.checked.variables) if v.high - v.low > RANGE]
-        if not endless:
-            return None
-        count = int(self.memory[addresses.STATES])
-        last = self.packing.unpack(self.states.known[max(count - SLICE, 0) : count])
-        sizes = np.abs(last[:, endless]).max(axis=0)
-        largest = int(np.argmax(sizes))
-        return self.checked.variables[endless[largest]].name, int(sizes[largest])
 
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""

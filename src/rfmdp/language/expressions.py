@@ -27,8 +27,6 @@ class ExpressionStep:
 class Expressions:
     """Expressions over the variables of a model; each has a number.
 
-    Examples
-    --------
     >>> from rfmdp.language.parse import parse_expression
     >>> x = Variable("x", 0, 9)
     >>> expressions = Expressions([x], SourceText(""))

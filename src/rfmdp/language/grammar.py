@@ -113,13 +113,7 @@ def make_parser(starts: list[str], builder: object) -> Lark:
 
 
 def parse(parser: Lark, source: SourceText, start: str) -> Any:
-    """Return what the builder makes of the text.
-
-    Raises
-    ------
-    PrismSourceError
-        For every text that is not in the language.
-    """
+    """Return what the builder makes of the text, or raise PrismSourceError."""
     try:
         return parser.parse(source.text, start=start)
     except UnexpectedToken as error:

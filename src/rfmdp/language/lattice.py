@@ -266,11 +266,11 @@ def build_for(
     """
     most = math.inf
 
-    def watch(states: int, transitions: int, growing: str) -> None:
+    def watch(states: int, transitions: int) -> None:
         if transitions > most:
             raise _Enough
         if progress is not None:
-            progress(states, transitions, growing)
+            progress(states, transitions)
 
     lattice = _worth_contracting(checked, deadlock)
     if lattice is not None:
@@ -364,8 +364,6 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     """
     if checked.type in CHAINS:
         raise NoLattice("a Markov chain is explored")
-    if any(v.low < -(1 << 30) or v.high > 1 << 30 for v in checked.variables):
-        raise NoLattice("a variable has no bounds")
     states = math.prod(v.high - v.low + 1 for v in checked.variables)
     if states > MOST_STATES:
         raise NoLattice(f"the variables have {states:.3g} combinations")

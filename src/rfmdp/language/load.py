@@ -32,8 +32,7 @@ def load_prism(
     deadlock
         What to do with states without choice: a self-loop and a warning, or an error.
     progress
-        Called now and then as progress(states, transitions, growing): how many so far, and
-        which `int` without range grows ("x at 5,000"), else "".
+        Called now and then as progress(states, transitions): how many so far.
 
     Raises
     ------
@@ -68,13 +67,7 @@ def parse_prism(
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """Return the text of a file in UTF-8.
-
-    Raises
-    ------
-    FileError
-        One line that names the file and what is wrong with it.
-    """
+    """Return the text of a file in UTF-8, or raise FileError."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:

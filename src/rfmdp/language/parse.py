@@ -44,22 +44,8 @@ CONSTANT_TYPES = {
 
 
 def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
-    """Return the tree of a model.
+    """Return the tree of a model; a byte order mark and CRLF line ends are accepted.
 
-    Parameters
-    ----------
-    text
-        The whole model. A byte order mark and CRLF line ends are accepted.
-    filename
-        How errors call the text.
-
-    Raises
-    ------
-    PrismError
-        `filename:line:column: expected ..., found ...`, the source line and a caret.
-
-    Examples
-    --------
     >>> parse_model("dtmc module m x : [0..1]; [] true -> (x'=1); endmodule").modules[0].name
     'm'
     """
@@ -197,13 +183,10 @@ class ModelBuilder(ExpressionBuilder):
         lower, upper = ends
         return ast.VariableDeclaration(str(name), lower, upper, init)
 
-    def unlimited(self, name: Token, kind: Token, init: Expr | None) -> ast.VariableDeclaration:
-        """Make an int without range, which starts at 0."""
-        place = place_of(kind)
-        upper = ast.Literal(MAX_INT, position=place)
-        lower = ast.Unary("-", upper, position=place)
-        first = ast.Literal(0, position=place) if init is None else init
-        return ast.VariableDeclaration(str(name), lower, upper, first)
+    def unlimited(self, name: Token, kind: Token, _: Expr | None) -> None:
+        """Refuse an int without range."""
+        reason = f"an int must have a range, which may be wide; write {name} : [0..1000000]"
+        raise BuildError(place_of(kind), reason)
 
     def range(self, lower: Expr, upper: Expr) -> tuple[Expr, Expr]:
         """Make the range of an int variable."""
@@ -264,10 +247,7 @@ class ModelBuilder(ExpressionBuilder):
 def operator_tree(chain: Sequence[Token | Expr]) -> Expr:
     """Build the tree of operands, prefix and infix operators in the order of the text.
 
-    Raises
-    ------
-    BuildError
-        If `!` is the operand of a tighter operator as in `a = !b`, which PRISM does not allow.
+    As in PRISM, `!` must not be the operand of a tighter operator: `a = !b`.
     """
     operands: list[Expr] = []
     waiting: list[tuple[int, int, Token]] = []  # precedence, number of operands, operator

@@ -29,14 +29,8 @@ PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and
 def parse_property_file(text: str, filename: str = "<properties>") -> props.PropertyFile:
     """Return the tree of a property file; properties end with ';' or where the next begins.
 
-    Raises
-    ------
-    PrismError
-        If a definition cannot be read, or none of several properties. Single properties that are
-        not in the language, or that rfmdp does not support, raise when they are checked.
+    Single properties that cannot be read, or are not supported, raise when they are checked.
 
-    Examples
-    --------
     >>> file = parse_property_file('"a": P=? [ F x=1 ]; Pmaxmin=? [ G !"bad" ]')
     >>> [prop.name for prop in file.properties]
     ['a', None]

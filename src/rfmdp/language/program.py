@@ -75,8 +75,6 @@ class Target:
 class Program:
     """Code for expressions; all of them must have been added before.
 
-    Examples
-    --------
     >>> from rfmdp.language.parse import parse_expression
     >>> from rfmdp.language.source import SourceText
     >>> from rfmdp.model.arrays import Variable
@@ -274,10 +272,6 @@ class Program:
 
     def _choice(self, number: int, step: ExpressionStep) -> Emission:
         condition, then, otherwise = step.operands
-        if self._costs[then] == self._costs[otherwise] == 0 and not self._decided(condition):
-            yield self._value(condition)
-            self._select(number, step)
-            return
         other, end = Target(), Target()
         yield self._jump(condition, other, False)
         for branch, after in ((then, end), (otherwise, None)):
@@ -290,22 +284,6 @@ class Program:
                 self._add(op.JUMP, 0, 0, after)
                 self._set(other)
         self._set(end)
-
-    def _select(self, number: int, step: ExpressionStep) -> None:
-        """Emit a choice between variables and literals without a jump.
-
-        A jump that depends on the state cannot be foreseen, and costs more than two moves.
-        """
-        condition, then, otherwise = step.operands
-        target, truth = self._cell(number), self._cell(condition)
-        if step.type is Type.DOUBLE:
-            self._add(op.FMOVE, target, self._float(otherwise))
-            self._add(op.FMOVE_IF, target, self._float(then), truth)
-        elif [self._steps[k].node for k in (then, otherwise)] == [Literal(1), Literal(0)]:
-            self._add(op.MOVE, target, truth)
-        else:
-            self._add(op.MOVE, target, self._cell(otherwise))
-            self._add(op.MOVE_IF, target, self._cell(then), truth)
 
     def _compared(self, number: int, step: ExpressionStep, sign: str) -> Emission:
         """Emit a comparison whose truth is asked for as a value."""
@@ -328,10 +306,6 @@ class Program:
         self._set(no)
         self._add(op.MOVE, self._cell(number), self._constant(0))
         self._set(end)
-
-    def _decided(self, number: int) -> bool:
-        node = self._steps[number].node
-        return isinstance(node, Binary) and node.operator in DECIDED_BY
 
     def _has_floats(self, step: ExpressionStep) -> bool:
         return any(self._steps[k].type is Type.DOUBLE for k in step.operands)

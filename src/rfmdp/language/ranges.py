@@ -64,20 +64,14 @@ class TextRows:
 
 
 def watching_memory(progress: Progress | None) -> Progress:
-    """Return a `progress` that ends a build whose model could not be solved in the free memory.
-
-    Raises
-    ------
-    ResourceError
-        When it is called about such a model.
-    """
+    """Return a `progress` that ends a build whose model could not be solved in the free memory."""
     state, transition = WRITTEN
 
-    def watch(states: int, transitions: int, growing: str) -> None:
+    def watch(states: int, transitions: int) -> None:
         needs = state * states + transition * transitions
         require_memory(needs, f"A model with more than {transitions} transitions")
         if progress is not None:
-            progress(states, transitions, growing)
+            progress(states, transitions)
 
     return watch
 
@@ -113,16 +107,9 @@ def build_blocked(
     They are kept packed, in memory or on disk; or made on the workers of a Dask scheduler, when the
     model is solved.
 
-    Parameters
-    ----------
     scheduler : address of the Dask scheduler
     deadlock, progress : as in `build_model`
     blocks : how many; by default as many as pay
-
-    Raises
-    ------
-    PrismError, ModelError
-        As in `build_model`.
     """
     try:
         model = _explored(checked, deadlock, progress, blocks)
@@ -137,7 +124,7 @@ def build_blocked(
     for number in range(model.blocks):
         store.add(model.packed(number))
         if progress is not None:  # it may end this
-            progress(model.states, model.transitions, "")
+            progress(model.states, model.transitions)
     assert isinstance(model.source, TextRows)
     return replace(model, store=store, source=TextRows(checked, model.source.words))
 

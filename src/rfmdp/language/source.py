@@ -30,8 +30,6 @@ ALIKE = 0.74  # likeness of words, from 0 to 1; "Pmix" and "Pmin" have 0.75
 WORD = re.compile(r"[A-Za-z_]\w*")
 OTHER_LANGUAGES = (
     ("a JANI model", r"\s*\{[^}]*\"jani-version\""),
-    ("JSON", r"\s*\{\s*\""),
-    ("XML", r"\s*<\?xml"),
     ("PPDDL or another language of parentheses", r"\s*\(\s*(define|model|defdomain)\b"),
     ("a DRN file (give it the suffix .drn)", r"(\s*//.*\n)*\s*@type\s*:"),
     ("an explicit .tra file (give it the suffix .tra)", r"\s*(dtmc|mdp)?\s*\d+ \d+( \d+)?\s*\n"),
@@ -65,15 +63,7 @@ NOWHERE = Position(0, 0)
 
 
 class PrismSourceError(PrismError):
-    """A `PrismError` that knows its place.
-
-    Attributes
-    ----------
-    filename, line, column
-        Where it is; line and column count from 1.
-    reason
-        The message without place, source line and caret.
-    """
+    """A `PrismError` that knows its place; `reason` is the message without it."""
 
     def __init__(self, text: str, filename: str, position: Position, reason: str) -> None:
         super().__init__(text)

@@ -28,8 +28,6 @@ DTYPE = {Type.BOOL: np.bool_, Type.INT: np.int64, Type.DOUBLE: np.float64}
 class State:
     """One state of a text, and messages that name it.
 
-    Examples
-    --------
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_model
     >>> text = "mdp module m x : [0..3]; up : bool; [] true -> (x'=1); endmodule"
@@ -67,18 +65,11 @@ def evaluate_states(
 ) -> AnyArray:
     """Return a checked expression in many states, (N,) of bool, int64 or float64.
 
-    Parameters
-    ----------
+    An error names the first state in which it has no value.
+
     valuations : (S, vars), columns in the order of `model.variables`
     states : (N,) which of them, None for all
 
-    Raises
-    ------
-    PrismError
-        If it has no value in one of them, with the place and the first such state.
-
-    Examples
-    --------
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_expression, parse_model
     >>> model = check_model(parse_model("mdp module m x : [0..9]; [] true -> true; endmodule"))

@@ -24,20 +24,10 @@ ROUNDING = frozenset({"floor", "ceil", "round"})
 
 
 def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
-    """Return the type of an expression.
+    """Return the type of an expression, or raise its first mistake.
 
-    Parameters
-    ----------
-    names
-        The type of every constant and variable that may appear.
+    names : the type of every constant and variable that may appear
 
-    Raises
-    ------
-    PrismError
-        At the first name that is not known or operand that does not fit.
-
-    Examples
-    --------
     >>> from rfmdp.language.ast import Literal
     >>> type_of(Binary("/", Literal(4), Literal(2)), {}, SourceText("4/2")).value
     'double'

@@ -83,8 +83,7 @@ class Deadlock(Enum):
 
 
 Expand = Callable[[IntArray], Iterable[RowBlock]]  # of codes (N,)
-Progress = Callable[[int, int, str], None]
-"""Called as progress(states, transitions, growing): which `int` without range grows, else ""."""
+Progress = Callable[[int, int], None]  # called as progress(states, transitions)
 
 
 def explore(
@@ -120,7 +119,7 @@ def explore(
             explored.add(block, done)
         done = stop
         if progress is not None:
-            progress(explored.count, explored.successors.size, "")
+            progress(explored.count, explored.successors.size)
     return explored.arranged(start, deadlock)
 
 
