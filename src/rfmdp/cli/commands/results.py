@@ -39,39 +39,21 @@ def explain(
         Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
     ] = None,
     step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
-    gains: Annotated[
-        bool, Option("Also: what the guarantee gains if one marginal were known.")
-    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain a decision: values of actions, nature's answers.
-
-    It says what happens next, too. With --gains, the model is solved again with one marginal known
-    at a time: which uncertainty costs most.
-    """
+    """Explain a decision: values of actions, nature's answers, and what happens next."""
     import rfmdp
 
     solution = solution_in(result)
     explanation = rfmdp.explain(solution, state_number(solution.model, state), step=step)
     provenance = solution.model.provenance
     origin = [] if provenance is None else provenance.lines()
-    worth = []
-    if gains:
-        with showing_progress("solving with one marginal known at a time"):
-            worth = rfmdp.gains(solution)
     if as_json:
-        record = asdict(explanation) | ({"gains": dict(worth)} if gains else {})
-        print(json.dumps(record | {"origin": dict(origin)}))
+        print(json.dumps(asdict(explanation) | {"origin": dict(origin)}))
         return
     print(explanation)
     for word, text in origin:
         print(f"{word:10}{text}")
-    if gains and not worth:
-        print("The policy meets no uncertain marginal: there is nothing to gain.")
-    for place, (marginal, gain) in enumerate(worth):
-        if place == 0:
-            print("What the guarantee in the initial state gains if one marginal were known:")
-        print(f"    {gain:.6g}  {marginal}")
 
 
 @command
@@ -97,7 +79,7 @@ def policy(
     counts become a variable.
     """
     import rfmdp
-    from rfmdp.policies.natures import NatureChoice
+    from rfmdp.policies.induced import NatureChoice
 
     check_writable(output)
     choices = {"sets": None} | {choice.value: choice for choice in NatureChoice}
