@@ -206,7 +206,7 @@ def verify(
     require_result(result)
     built = None if model is None else _built(result, model, const)
     with showing_progress("verifying", quiet=quiet) as show:
-        verdict = verify(result, show.verifying, model=built)
+        verdict = verify(result, show.say, model=built)
     lines = [
         *verdict.claims,
         *(("checked", check) for check in verdict.checked),
