@@ -15,13 +15,15 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.unroll import Unrolled, restrict, unfold, unroll
-from rfmdp.objective import BudgetUntil, Spec, Until
+from rfmdp.model.unroll import Unrolled, restrict, row_arrays, unfold, unroll
+from rfmdp.objective import BudgetUntil, Parity, Spec, Until
 from rfmdp.outer.nature import Nature
 from rfmdp.outer.problem import pose, row_rewards, where
+from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import starts
-from rfmdp.solving import evaluate
+from rfmdp.sets.marginals import Marginals
+from rfmdp.solving import evaluate, solve
 from rfmdp.sources.simulator import unrolled_spec
 from rfmdp.types import Int32Array, IntArray
 
@@ -71,10 +73,42 @@ def resolved(
         pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
         if steps is not None:
             chain = _answers_by_step(model, replace(spec, nature=pull), unrolled).chain()
+        elif isinstance(goal.objective, Parity):
+            chain = _best_vertices(chain, Spec(goal.objective, pull, pull))
         else:
             rows = Policy(np.arange(chain.rows)[None])
             chain = evaluate(chain, rows, goal, nature=pull).nature().chain()
     return replace(unrolled, model=chain), goal
+
+
+def _best_vertices(chain: FactoredMDP, goal: Spec) -> FactoredMDP:
+    """Return a chain with the vertices that are best for nature, who takes them like an agent.
+
+    With one player left, some vertex per state is optimal for a parity objective.
+    """
+    faces = Faces(chain, np.arange(chain.rows))
+    if len(faces) < chain.rows:
+        missing = int(np.setdiff1d(np.arange(chain.rows), faces.rows)[0])
+        raise UnsupportedError(
+            f"Nature's choice for {goal.objective} must be among the vertices of its sets; in "
+            f"{chain.state_name(missing)} they are too many, or its set has none (Lp balls). "
+            "Leave nature its sets (--nature sets)."
+        )
+    rows, count = faces.rows[faces.owner], len(faces.owner)
+    fields = row_arrays(chain, rows) | {
+        "row_ptr": faces.vertex_ptr,
+        "marginal_ptr": np.arange(count + 1),
+        "row_marginals": np.arange(count, dtype=np.int32),
+        "factors": (),
+        "row_factors": chain.row_factors[:0],
+        "marginals": Marginals.from_points(faces.entry_ptr, faces.probability),
+        "marginal_names": (),
+        "outcome_names": (),
+        "successors": faces.successor.astype(np.int32),
+        "rewards": {k: Rewards(r.state, r.row[rows]) for k, r in chain.rewards.items()},
+    }
+    vertices = replace(chain, **fields)
+    return restrict(vertices, solve(vertices, goal).policy.rows[0])
 
 
 def _answers_by_step(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Nature:
