@@ -174,7 +174,8 @@ def test_newer_versions_are_refused(tmp_path, small, monkeypatch):
     monkeypatch.setattr(archive, "FORMAT_VERSION", FORMAT_VERSION + 1)
     save(small, tmp_path / "m")
     monkeypatch.undo()
-    with pytest.raises(FileError, match=r"m: was written by rfmdp .* version 2.*upgrade rfmdp"):
+    told = rf"m: was written by rfmdp .* version {FORMAT_VERSION}.*upgrade rfmdp"
+    with pytest.raises(FileError, match=told):
         load(tmp_path / "m")
 
 

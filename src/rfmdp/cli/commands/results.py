@@ -41,7 +41,10 @@ def explain(
     step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Explain a decision: values of actions, nature's answers, and what happens next."""
+    """Explain a decision: values of actions, nature's answers.
+
+    It says what happens next, too.
+    """
     import rfmdp
 
     solution = solution_in(result)
