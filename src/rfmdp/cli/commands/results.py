@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from rfmdp.cli.arguments import constants, one_of, require_result, solution_in, state_number
+from rfmdp.cli.arguments import constants, one_of, solution_in, state_number
 from rfmdp.cli.commands.models import ENDINGS as MODEL_FILES, write_model
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress, spoken_warnings
 from rfmdp.cli.signature import (
@@ -168,7 +168,7 @@ def report(
 
     It has bounds, tables and curves, and works without a network.
     """
-    from rfmdp.formats.files import load
+    from rfmdp.formats.files import load_saved
     from rfmdp.outer.solution import Solution
     from rfmdp.report.page import write_report
 
@@ -177,8 +177,7 @@ def report(
     check_writable(output)
     loaded = []
     for path in results:
-        require_result(path)
-        result = load(path)
+        result = load_saved(path)
         loaded.append(result.explicit() if isinstance(result, Solution) else result)
     write_report(loaded, output, title=title, command=shlex.join(["rfmdp", *sys.argv[1:]]))
     print(f"wrote {output}; open it in a browser")
@@ -206,7 +205,6 @@ def verify(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.verification.solution import verify
 
-    require_result(result)
     built = None if model is None else _built(result, model, const)
     with showing_progress("verifying", quiet=quiet) as show:
         verdict = verify(result, show.say, model=built)
