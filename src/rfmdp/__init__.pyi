@@ -6,10 +6,7 @@ from .answers.answer import check as check
 from .answers.batch import check_all as check_all
 from .answers.property import parse_property as parse_property
 from .comparison import compare as compare
-from .domains import (
-    domain as domain,
-    domain_spec as domain_spec,
-)
+from .domains import domain as domain, domain_spec as domain_spec
 from .errors import (
     AssumptionAlarm as AssumptionAlarm,
     DataError as DataError,
@@ -22,46 +19,24 @@ from .errors import (
     SolverError as SolverError,
     UnsupportedError as UnsupportedError,
 )
-from .formats.drn import (
-    read_drn as read_drn,
-    write_drn as write_drn,
-)
-from .formats.files import (
-    load as load,
-    save as save,
-)
+from .formats.drn import read_drn as read_drn, write_drn as write_drn
+from .formats.files import load as load, save as save
 from .formats.matrices import from_matrices as from_matrices
 from .formats.prism_explicit import (
     read_prism_explicit as read_prism_explicit,
     write_prism_explicit as write_prism_explicit,
 )
-from .formats.storm import (
-    from_stormpy as from_stormpy,
-    to_stormpy as to_stormpy,
-)
+from .formats.storm import from_stormpy as from_stormpy, to_stormpy as to_stormpy
 from .formats.umb import read_umb as read_umb, write_umb as write_umb
 from .inner.exact import Exact as Exact
 from .inner.interval import IntervalArithmetic as IntervalArithmetic
-from .inner.mccormick import (
-    McCormick as McCormick,
-    Variant as Variant,
-)
-from .inner.radius_sum import (
-    RadiusSum as RadiusSum,
-)
+from .inner.mccormick import McCormick as McCormick, Variant as Variant
+from .inner.radius_sum import RadiusSum as RadiusSum
 from .inner.sequential import Sequential as Sequential
 from .inner.vertices import VertexEnumeration as VertexEnumeration
-from .language.lattice import (
-    load_lattice as load_lattice,
-    parse_lattice as parse_lattice,
-)
-from .language.load import (
-    load_prism as load_prism,
-    parse_prism as parse_prism,
-)
-from .learning.budget import (
-    Budget as Budget,
-)
+from .language.lattice import load_lattice as load_lattice, parse_lattice as parse_lattice
+from .language.load import load_prism as load_prism, parse_prism as parse_prism
+from .learning.budget import Budget as Budget
 from .learning.confidence import (
     ClopperPearson as ClopperPearson,
     Mixture as Mixture,
@@ -87,20 +62,10 @@ from .learning.schedule import (
     LogSpaced as LogSpaced,
     StopWhen as StopWhen,
 )
-from .learning.simulation import (
-    Simulation as Simulation,
-    simulate as simulate,
-)
-from .model.arrays import (
-    FactoredMDP as FactoredMDP,
-    Rewards as Rewards,
-    Variable as Variable,
-)
+from .learning.simulation import Simulation as Simulation, simulate as simulate
+from .model.arrays import FactoredMDP as FactoredMDP, Rewards as Rewards, Variable as Variable
 from .model.build import build as build
-from .model.description import (
-    Action as Action,
-    Move as Move,
-)
+from .model.description import Action as Action, Move as Move
 from .model.lattice import LatticeMDP as LatticeMDP
 from .model.validate import validate as validate
 from .objective import (
@@ -121,37 +86,23 @@ from .objective import (
     Total as Total,
     Until as Until,
 )
-from .opening import (
-    open_model as open_model,
-    read_model as read_model,
-)
-from .outer.settings import (
-    Limits as Limits,
-    Measure as Measure,
-)
+from .opening import open_model as open_model, read_model as read_model
+from .outer.settings import Limits as Limits, Measure as Measure
 from .outer.solution import (
     Bounds as Bounds,
     Policy as Policy,
     Solution as Solution,
     Status as Status,
 )
-from .policies.explain import (
-    collect_next as collect_next,
-    explain as explain,
-    gains as gains,
-)
+from .policies.explain import collect_next as collect_next, explain as explain, gains as gains
 from .policies.files import (
     open_policy as open_policy,
     read_policy as read_policy,
     write_policy as write_policy,
 )
-from .policies.induced import induced_model as induced_model
-from .policies.natures import NatureChoice as NatureChoice
+from .policies.induced import NatureChoice as NatureChoice, induced_model as induced_model
 from .report.page import write_report as write_report
-from .running import (
-    TaskResult as TaskResult,
-    run_many as run_many,
-)
+from .running import TaskResult as TaskResult, run_many as run_many
 from .sets.families import (
     Interval as Interval,
     L1Ball as L1Ball,
@@ -161,21 +112,12 @@ from .sets.families import (
     Singleton as Singleton,
 )
 from .sets.marginals import Marginals as Marginals
-from .solving import (
-    evaluate as evaluate,
-    solve as solve,
-)
+from .solving import evaluate as evaluate, solve as solve
 from .sources.gym.source import GymSource as GymSource
 from .sources.gym.structure import gym_structure as gym_structure
 from .sources.gym.table import gym_model as gym_model
-from .sources.log.manifest import (
-    Manifest as Manifest,
-    Selection as Selection,
-)
-from .sources.log.source import (
-    Log as Log,
-    read_log as read_log,
-)
+from .sources.log.manifest import Manifest as Manifest, Selection as Selection
+from .sources.log.source import Log as Log, read_log as read_log
 from .sources.source import Simulated as Simulated
 from .sources.structure import (
     Structure as Structure,

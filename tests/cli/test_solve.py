@@ -193,12 +193,12 @@ def test_policy_file(folder, capsys):
     args = ["solve", "m.prism", "--const", "N=3", "--export-policy", "p.csv"]
     assert run([*args, "--prop", "Pmax=? [ F<=2 x=3 ]"]) == 0
     table = list(csv.DictReader((folder / "p.csv").read_text().splitlines()))
-    assert list(table[0]) == ["x", "step", "action"]
+    assert list(table[0]) == ["x", "step", "action", "choice"]
     assert len(table) == 2 * 4
     assert next(row["action"] for row in table if (row["x"], row["step"]) == ("0", "1")) == "jump"
     assert run([*args, "--prop", "Pmax=? [ F x=3 ]"]) == 0
     table = list(csv.DictReader((folder / "p.csv").read_text().splitlines()))
-    assert list(table[0]) == ["x", "action"]
+    assert list(table[0]) == ["x", "action", "choice", "value", "lower", "upper"]
     assert len(table) == 4
     assert [path.name for path in folder.iterdir() if path.name.endswith(".part")] == []
 

@@ -174,7 +174,8 @@ def test_newer_versions_are_refused(tmp_path, small, monkeypatch):
     monkeypatch.setattr(archive, "FORMAT_VERSION", FORMAT_VERSION + 1)
     save(small, tmp_path / "m")
     monkeypatch.undo()
-    with pytest.raises(FileError, match=r"m: was written by rfmdp .* version 2.*upgrade rfmdp"):
+    told = rf"m: was written by rfmdp .* version {FORMAT_VERSION}.*upgrade rfmdp"
+    with pytest.raises(FileError, match=told):
         load(tmp_path / "m")
 
 
@@ -272,12 +273,12 @@ def test_incomplete_records(tmp_path, notes, monkeypatch):
         load(tmp_path / "n")
 
 
-def test_any_text_with_an_ending_is_in_the_prism_language(tmp_path):
-    """As on the command line; what must be a result is not read as a model."""
-    place = tmp_path / "robot.txt"
+def test_texts_in_the_prism_language_are_models(tmp_path):
+    """By their ending; what must be a result is not read as a model."""
+    place = tmp_path / "robot.nm"
     place.write_text("mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule")
     assert load(place).states == load(place, "model").states == 2
-    with pytest.raises(FileError):
+    with pytest.raises(FileError, match="must hold a solution, holds a model"):
         load(place, "solution")
     with pytest.raises(FileError, match="cannot be read"):
         load(tmp_path / "nobody.txt")

@@ -9,7 +9,7 @@ import pytest
 from rfmdp.errors import FileError, ModelError
 from rfmdp.language.load import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
-from rfmdp.policies.files import decision_table, policy_from_table, read_policy, write_policy
+from rfmdp.policies.files import policy_from_table, read_policy, write_policy
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import walk
@@ -30,6 +30,14 @@ module robot
 endmodule
 label "goal" = x=N;
 """
+
+
+def decision_table(solution, folder):
+    """Return the columns of a policy's file."""
+    write_policy(solution, folder / "policy.csv")
+    with (folder / "policy.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    return {name: [line[name] for line in lines] for name in lines[0]}
 
 
 def grid(**constants):
@@ -69,7 +77,7 @@ def test_values_stand_beside_the_decisions(tmp_path):
     assert [float(line["upper"]) for line in lines] == solution.upper.tolist()
     assert all(line["action"] for line in lines)
     assert [float(line["value"]) for line in lines] == solution.lower.tolist()
-    assert (lines[0]["x"], lines[0]["up"]) == ("0", "False")
+    assert (lines[0]["x"], lines[0]["up"]) == ("0", "0")
 
 
 @pytest.mark.parametrize("agent", [MAX, MIN])
@@ -95,25 +103,25 @@ def test_unlabelled_commands_have_names():
     assert "" not in names
 
 
-def test_a_policy_fits_a_model_with_other_probabilities():
+def test_a_policy_fits_a_model_with_other_probabilities(tmp_path):
     """Applied to a larger slip, the policy's own value is found, at most the optimum there."""
-    table = decision_table(solve(grid(), SPEC))
+    table = decision_table(solve(grid(), SPEC), tmp_path)
     other = grid(slip=0.4)
     policy = policy_from_table(other, table)
     value = evaluate(other, policy, SPEC).at_initial()
     assert value.lower <= solve(other, SPEC).at_initial().upper
 
 
-def test_a_state_without_a_decision_is_named():
+def test_a_state_without_a_decision_is_named(tmp_path):
     """A larger model reaches states that the table does not know; the first one is named."""
-    table = decision_table(solve(grid(), SPEC))
+    table = decision_table(solve(grid(), SPEC), tmp_path)
     with pytest.raises(ModelError, match=r"no decision in \(x=4"):
         policy_from_table(grid(N=6), {k: v[:8] for k, v in table.items()})
 
 
-def test_an_unknown_action_is_answered_with_the_known_ones():
+def test_an_unknown_action_is_answered_with_the_known_ones(tmp_path):
     """The line, the state and its actions are in the message."""
-    table = decision_table(solve(grid(), SPEC))
+    table = decision_table(solve(grid(), SPEC), tmp_path)
     table["action"][0] = "rigth"
     with pytest.raises(ModelError, match=r"Line 1 .* no action 'rigth'; it has: .*right"):
         policy_from_table(grid(), table)

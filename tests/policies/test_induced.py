@@ -19,8 +19,7 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.outer.settings import Limits
-from rfmdp.policies.induced import induced_model
-from rfmdp.policies.natures import NatureChoice
+from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.solving import solve
 
 # of the unfolded and unrolled models, memory is in the state: what is left to ask of them

@@ -10,7 +10,7 @@ from outer.random_specs import OBJECTIVES as TINY, tiny_model
 from rfmdp.cli.main import run
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import Policy
-from rfmdp.policies.natures import NatureChoice, resolved
+from rfmdp.policies.induced import NatureChoice, resolved
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import OBJECTIVES, walk

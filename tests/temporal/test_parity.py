@@ -17,8 +17,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.solution import Status
-from rfmdp.policies.induced import induced_model
-from rfmdp.policies.natures import NatureChoice
+from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.record import to_record
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.solving import solve

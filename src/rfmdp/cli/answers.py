@@ -34,20 +34,18 @@ from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.language.ast import Type
 from rfmdp.language.checked import Work
-from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.report import model_sizes
 from rfmdp.objective import MAX, Direction
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Bounds, Solution, shared_digits
+from rfmdp.outer.solution import Bounds, shared_digits
+from rfmdp.policies.files import write_policy
 from rfmdp.running import TaskResult
 from rfmdp.temporal.hoa import read_automaton
-from rfmdp.writing import replacing
 
 AnswerRecord = dict[str, Any]
-BLOCK = 1 << 16  # states of a policy that are written at once
 COLUMNS = (
     *("name", "property", "method", "status", "value", "lower", "upper", "states"),
     *("transitions", "seconds_build", "seconds_solve", "error"),
@@ -178,7 +176,7 @@ def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply
         if reply.answer.solution is None:
             raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
         if policy is not None:
-            _write_actions(reply.answer.solution, policy)
+            write_policy(reply.answer.solution, policy)
         if solution is not None:
             whole = reply.answer.whole_solution()
             save(
@@ -187,25 +185,6 @@ def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply
-
-
-def _write_actions(solution: Solution, path: str) -> None:
-    """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
-    model, policy = solution.model, solution.policy
-    if isinstance(model, BlockedMDP):  # only blocks know the actions of their rows
-        model = model.written()
-    names = [v.name for v in model.variables] or ["state"]
-    timed = not policy.stationary
-    with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow([*names, *(["step"] if timed else []), "action"])
-        for step, rule in enumerate(policy.rows):
-            for first in range(0, model.states, BLOCK):
-                states = np.arange(first, min(first + BLOCK, model.states))
-                values = model.state_values(states) if model.variables else states[:, None]
-                rows = zip(values.tolist(), model.row_actions[rule[states]].tolist(), strict=True)
-                now = [step] if timed else []
-                table.writerows([*x, *now, model.actions[action]] for x, action in rows)
 
 
 class Printer:

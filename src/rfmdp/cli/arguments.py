@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rfmdp.errors import FileError, ModelError
@@ -143,37 +142,13 @@ def _range(option: str, text: str) -> list[str]:
     return [str(int(x)) if whole else repr(float(x)) for x in exact]
 
 
-def require_result(path: str) -> None:
-    """Raise FileError if a path, or the name of a domain, cannot be that of a result.
-
-    What is in an archive is left to whoever reads the file.
-    """
-    from rfmdp.opening import ENDINGS, names_domain
-
-    named = names_domain(path)
-    if named or (Path(path).suffix in ENDINGS[1:] and Path(path).exists()):
-        kind = "the name of a domain" if named else "a model"
-        raise FileError(
-            f"{path}: is {kind}, a result is needed; make one first: "
-            f"rfmdp solve {path} ... -o result.rfmdp."
-        )
-    if Path(path).is_file():
-        with Path(path).open("rb") as file:
-            if file.read(2) != b"PK":
-                raise FileError(
-                    f"{path}: is not a file of rfmdp; give a result, which `rfmdp solve -o` or "
-                    "`rfmdp learn -o` wrote."
-                )
-
-
 def solution_in(path: str) -> Solution:
     """Return the solution in a file; of a learning run, the one behind its guarantee."""
-    from rfmdp.formats.files import load
+    from rfmdp.formats.files import load_saved
     from rfmdp.learning.run import Run
     from rfmdp.outer.solution import Solution
 
-    require_result(path)
-    result = load(path)
+    result = load_saved(path)
     if isinstance(result, Run):
         if result.solution is None:
             raise FileError(

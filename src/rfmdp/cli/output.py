@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
-from threading import Lock, Timer
 
 from rfmdp.writing import handling_interrupts, leave_now
 
@@ -82,43 +81,25 @@ class ShownProgress:
     """
 
     def __init__(self, what: str, quiet: bool) -> None:
-        self._quiet = quiet
-        self._what = what
-        self._started = time.monotonic()
-        self._shown = 0.0
-        self._lock = Lock()
+        self._what, self._quiet, self._text = what, quiet, ""
+        self._started, self._shown = time.monotonic(), 0.0
+        self._lock, self._ended = threading.Lock(), threading.Event()
         self._terminal = sys.stderr.isatty() and not quiet
-        self._timer = Timer(PATIENCE, self._show, [""])  # for steps that report nothing
-        self._timer.daemon = True
-        if self._terminal:
-            self._timer.start()
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+        if not quiet:
+            self._clock.start()
 
     def building(self, states: int, transitions: int) -> None:
         """Take note of states and transitions so far."""
-        self._show(f"{states:,} states, {transitions:,} transitions")
-
-    def verifying(self, what: str) -> None:
-        """Take note of the check that is made."""
-        self._show(what)
+        self.say(f"{states:,} states, {transitions:,} transitions")
 
     def solving(self, phase: str, sweeps: int, width: float) -> None:
         """Take note of sweeps so far, and of what is left."""
-        self._show(f"{phase}, sweep {sweeps:,}, {width:.2e} left")
+        self.say(f"{phase}, sweep {sweeps:,}, {width:.2e} left")
 
-    def compiling(self) -> None:
-        """Take note that a kernel is compiled."""
-        self._show("compiling, once after installation")
-
-    def close(self) -> None:
-        """Remove the line that changes."""
-        if self._terminal:
-            self._timer.cancel()
-            self._timer.join()
-            if self._shown:
-                print(f"\r{ERASE}", end="", file=sys.stderr, flush=True)
-
-    def _show(self, text: str) -> None:
-        now = time.monotonic()
+    def say(self, text: str) -> None:
+        """Take note of what is done; it is shown if it is time for that."""
+        self._text, now = text, time.monotonic()
         patience, pause = (PATIENCE, REFRESH) if self._terminal else (PLAIN, PLAIN)
         if self._quiet or now - self._started < patience or now - self._shown < pause:
             return
@@ -129,6 +110,24 @@ class ShownProgress:
             if self._terminal:  # a line that is too long would not be written over
                 line = f"\r{line[: get_terminal_size().columns - 1]}{ERASE}"
             print(line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line that changes."""
+        with self._lock:
+            if self._terminal and self._shown:
+                print(f"\r{ERASE}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Show nothing more."""
+        self._ended.set()
+        if self._clock.is_alive():
+            self._clock.join()
+        self.clear()
+
+    def _tick(self) -> None:
+        """Let seconds go on while a step reports nothing."""
+        while not self._ended.wait(PATIENCE):
+            self.say(self._text)
 
 
 @contextmanager
@@ -159,7 +158,7 @@ def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
             """Hears when numba compiles a kernel that it has not saved."""
 
             def on_start(self, _: object) -> None:
-                shown.compiling()
+                shown.say("compiling, once after installation")
 
             def on_end(self, _: object) -> None:
                 pass
@@ -168,31 +167,6 @@ def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
 
     with listeners, when_compiling(listen):
         yield
-
-
-class ProgressLines:
-    """Prints lines on standard error: one now and then, at a terminal `every` one."""
-
-    def __init__(self, first: float = PLAIN, *, every: bool = True) -> None:
-        self._first, self._next, self._last = first, first, 0.0
-        self._every = every
-
-    def due(self, seconds: float) -> bool:
-        """Return whether it is time for another line, so many seconds after a run's start."""
-        if seconds < self._last:  # another run
-            self._next = self._first
-        self._last = seconds
-        if seconds < self._next:
-            return False
-        self._next = seconds + PLAIN
-        return True
-
-    def show(self, text: str, seconds: float, *, passing: bool) -> None:
-        """Print a line; the next one takes the place of one that is passing, at a terminal."""
-        terminal = self._every and sys.stderr.isatty()
-        if self.due(seconds) or terminal:
-            end = "\r" if terminal and passing else "\n"
-            print(f"{text:<79}" if end == "\r" else text, end=end, file=sys.stderr)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ Every file leaves its constants open; a version is a set of values for them. `pu
 version that a bare name means, is behind the published tables; `textbook` is the model as the
 paper's prose has it; `learning` is what the published learning experiments used. A constant
 `as_published`, where a file has one, switches the published oddities of the structure on; those of
-the bounds are in `bounds.py`.
+the bounds are in `published_bounds`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -84,11 +84,11 @@ def read_archive(place: Path, file: BinaryIO) -> Record:
     _check_digest(place, file)
     try:
         with zipfile.ZipFile(file) as archive:
-            _check_entries(place, archive, file.seek(0, os.SEEK_END))
+            size = _check_entries(archive, file.seek(0, os.SEEK_END))
+            require_memory(size, f"{place}: its arrays")
             top = _read_header(place, archive)
             arrays = {
-                name: _read_array(place, archive, f"{i}.npy")
-                for i, name in enumerate(top["arrays"])
+                name: _read_array(archive, f"{i}.npy") for i, name in enumerate(top["arrays"])
             }
     except RfmdpError:
         raise
@@ -101,18 +101,18 @@ def read_archive(place: Path, file: BinaryIO) -> Record:
     return top["kind"], top["content"], arrays
 
 
-def _check_entries(place: Path, archive: zipfile.ZipFile, length: int) -> None:
-    """Refuse archives that would unpack to more than they are, before any memory is taken."""
+def _check_entries(archive: zipfile.ZipFile, length: int) -> int:
+    """Return the size of an archive, which must not unpack to more than its file has."""
     entries = archive.infolist()
     if len({entry.filename for entry in entries}) < len(entries):
-        raise FileError(f"{place}: is damaged (an entry stands twice); make it again.")
+        raise ValueError("an entry stands twice")
     size = sum(entry.file_size for entry in entries)
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or size > length:
-        raise FileError(
-            f"{place}: would unpack to {size:,} bytes from a file of {length:,}; files of rfmdp "
-            "are not compressed. Make it again."
+        raise ValueError(
+            f"it would unpack to {size:,} bytes from a file of {length:,}; files of rfmdp are not "
+            "compressed"
         )
-    require_memory(size, f"{place}: its arrays")
+    return size
 
 
 def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         raise FileError(f"{place}: is not a file of rfmdp.")
     for name, type_ in FIELDS.items():
         if type(top.get(name)) is not type_:
-            raise FileError(
-                f"{place}: is damaged (the header's {name} must be a {type_.__name__}, found a "
-                f"{type(top.get(name)).__name__}); make it again."
+            raise ValueError(
+                f"the header's {name} must be a {type_.__name__}, found a "
+                f"{type(top.get(name)).__name__}"
             )
     version = top["format_version"]
     if version != FORMAT_VERSION:
@@ -134,46 +134,35 @@ def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{version}; this is rfmdp {__version__}, which reads version {FORMAT_VERSION}; "
             f"{advice}, or use that rfmdp."
         )
-    names = top["arrays"]
+    names, count = top["arrays"], len(archive.infolist()) - 1
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise FileError(f"{place}: is damaged (arrays must have different names); make it again.")
-    if len(names) + 1 != len(archive.infolist()):
-        raise FileError(
-            f"{place}: is damaged (the header names {len(names)} arrays, found "
-            f"{len(archive.infolist()) - 1}); make it again."
-        )
+        raise ValueError("arrays must have different names")
+    if len(names) != count:
+        raise ValueError(f"the header names {len(names)} arrays, found {count}")
     return top
 
 
-def _read_array(place: Path, archive: zipfile.ZipFile, name: str) -> AnyArray:
+def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
     """Return an array whose declared size is that of its entry."""
     size = archive.getinfo(name).file_size
     with archive.open(name) as stream:
-        shape, fortran, dtype = _array_header(stream)
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        elif version == (2, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+        else:
+            raise ValueError(f"an array in version {version} of NumPy's format")
         left = size - stream.tell()
         if dtype.kind not in KINDS or dtype.shape or fortran:
-            raise FileError(
-                f"{place}: is damaged ({name} must hold numbers, booleans or texts in C order, "
-                f"found {dtype}); make it again."
+            raise ValueError(
+                f"{name} must hold numbers, booleans or texts in C order, found {dtype}"
             )
         wanted = math.prod(shape) * dtype.itemsize
         if wanted != left or any(side < 0 for side in shape):
-            raise FileError(
-                f"{place}: is damaged ({name} declares {wanted:,} bytes in the shape {shape}, "
-                f"has {left:,}); make it again."
-            )
+            raise ValueError(f"{name} declares {wanted:,} bytes in the shape {shape}, has {left:,}")
         # a bytearray, so that the array may be written to
         return np.frombuffer(bytearray(stream.read()), dtype=dtype).reshape(shape)
-
-
-def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return (shape, Fortran order, type) of an array in NumPy's format."""
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(stream)
-    raise ValueError(f"an array in version {version} of NumPy's format")
 
 
 def _digest(file: BinaryIO, length: int) -> bytes:

@@ -150,29 +150,22 @@ class _Body:
         self.row_rewards: dict[int, list[float]] = {}
         in_row = False  # whether a transition belongs to the row before it
         for words in text.rows("//", begin=head.line):
-            if words[0] not in ("state", "action"):
-                self._require_state()
-                if not in_row:
-                    self._begin_row("")
-                self._add_transition(words)
-                in_row = True
-                continue
-            in_row = words[0] == "action"
-            if in_row:
-                self._require_state()
-            if len(words) < 2:
+            if not self.states and words[0] != "state":
+                text.fail("The first line after @model must be `state 0`.")
+            if words[0] in ("state", "action") and len(words) < 2:
                 text.fail("A number or name must follow.")
-            if in_row:
+            if words[0] == "state":
+                self._add_state(words)
+            elif words[0] == "action":
                 self._begin_row("" if words[1] == NO_LABEL else words[1])
                 if words[2:] and words[2].startswith("["):
                     self.row_rewards[len(self.row_states) - 1] = self._rewards_in(words[2])
             else:
-                self._add_state(words)
+                if not in_row:
+                    self._begin_row("")
+                self._add_transition(words)
+            in_row = words[0] != "state"
         self._check()
-
-    def _require_state(self) -> None:
-        if not self.states:
-            self.text.fail("The first line after @model must be `state 0`.")
 
     def _add_state(self, words: list[str]) -> None:
         state = self.text.integer(words[1], "state")

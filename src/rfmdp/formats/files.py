@@ -31,7 +31,6 @@ from rfmdp.record import Provenance, Record, to_record
 from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
-ZIP = b"PK\x03\x04"  # first bytes of an archive
 EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
     ".drn": "rfmdp.formats.drn:read_drn",
     ".tra": "rfmdp.formats.prism_explicit:read_prism_explicit",
@@ -76,8 +75,7 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     ----------
     path
         The file. `.tra`, `.drn`, `.umb` and the endings of the PRISM language are models; any
-        other file must be one that `save` wrote or, with an ending of its own, a text in the
-        PRISM language.
+        other file must be one that `save` wrote.
     kind
         What must be in it, "model" for instance; by default anything.
 
@@ -88,14 +86,17 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """
     place = Path(path)
     foreign = (EXPLICIT | PRISM).get(place.suffix)
-    if foreign is None and kind in (None, "model") and _is_text(place):
-        foreign = PRISM[".prism"]
-    content, header, arrays = ("model", {}, {}) if foreign else load_record(place)
-    if kind is not None and content != kind:
-        expected = kind if kind.endswith("s") else f"a {kind}"
-        raise FileError(f"{place}: must hold {expected}, holds a {content}; give another file.")
-    if foreign:
-        return _with_origin(_named(foreign)(place), place)
+    if foreign is None:
+        return load_saved(place, kind)
+    _require_kind(place, "model", kind)
+    return _with_origin(_named(foreign)(place), place)
+
+
+def load_saved(path: str | os.PathLike[str], kind: str | None = None) -> Any:
+    """Return the object in a file that `save` wrote; see `load`."""
+    place = Path(path)
+    content, header, arrays = load_record(place)
+    _require_kind(place, content, kind)
     if content not in READERS:
         raise FileError(
             f"{place}: holds a {content}, which this version of rfmdp cannot read; it reads: "
@@ -119,6 +120,11 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         ) from error
 
 
+def _require_kind(place: Path, content: str, kind: str | None) -> None:
+    if kind is not None and content != kind:
+        raise FileError(f"{place}: must hold a {kind}, holds a {content}; give another file.")
+
+
 def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
     """Return a model that knows its file; one made of a text does so already."""
     if model.provenance is not None:
@@ -126,18 +132,6 @@ def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
     digest = hashlib.sha256(place.read_bytes()).hexdigest()
     origin = Provenance(place.name, digest, version=__version__)
     return replace(model, provenance=origin)
-
-
-def _is_text(place: Path) -> bool:
-    """Return whether a file with some other ending is there, and begins like no archive."""
-    if place.suffix in ("", SAVED):
-        return False
-    try:
-        with place.open("rb") as file:
-            start = file.read(len(ZIP))
-    except OSError:
-        return False
-    return bool(start) and start != ZIP
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:

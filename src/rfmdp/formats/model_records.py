@@ -164,40 +164,30 @@ def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray
     initial = arrays["initial"]
     if not len(initial) or initial.min() < 0 or initial.max() >= bare.states:
         raise FileError("initial must be numbers of states")
-    listed = _Lists(bare, variables, arrays)
+    least = np.array([v.low for v in variables])
+
+    def formula(name: str) -> Listed:
+        if arrays[name].shape != (bare.states,):
+            raise FileError(f"{name} must have one value per state ({bare.states})")
+        return Listed(arrays[name], bare.strides, least)
+
+    def rewards(i: int) -> FormulaRewards:
+        classes = arrays[f"reward.{i}.class_of_action"]
+        if classes.shape != (len(actions),):
+            raise FileError(f"reward.{i}.class_of_action must have a class per action")
+        made = {c: formula(f"reward.{i}.class.{c}") for c in set(classes.tolist())}
+        return FormulaRewards(
+            formula(f"reward.{i}.state"), tuple(made[c] for c in classes.tolist())
+        )
+
     return LatticeMDP(
         variables, factors, moves, bare.marginals, actions, bare.state_values(initial),
-        {name: listed.formula(f"label.{i}") for i, name in enumerate(texts_of(header, "labels"))},
-        {name: listed.rewards(i) for i, name in enumerate(texts_of(header, "rewards"))},
+        {name: formula(f"label.{i}") for i, name in enumerate(texts_of(header, "labels"))},
+        {name: rewards(i) for i, name in enumerate(texts_of(header, "rewards"))},
         _formulas(header),
         tuple(texts_of(header, "marginal_names")), tuple(texts_of(header, "outcome_names")),
         _provenance(header),
     )  # fmt: skip
-
-
-class _Lists:
-    """Makes formulas of lists of a record."""
-
-    def __init__(
-        self, model: LatticeMDP, variables: tuple[Variable, ...], arrays: Mapping[str, AnyArray]
-    ) -> None:
-        self.model, self.arrays = model, arrays
-        self.least = np.array([v.low for v in variables])
-
-    def formula(self, name: str) -> Listed:
-        values = self.arrays[name]
-        if values.shape != (self.model.states,):
-            raise FileError(f"{name} must have one value per state ({self.model.states})")
-        return Listed(values, self.model.strides, self.least)
-
-    def rewards(self, i: int) -> FormulaRewards:
-        classes = self.arrays[f"reward.{i}.class_of_action"]
-        if classes.shape != (len(self.model.actions),):
-            raise FileError(f"reward.{i}.class_of_action must have a class per action")
-        made = {c: self.formula(f"reward.{i}.class.{c}") for c in set(classes.tolist())}
-        return FormulaRewards(
-            self.formula(f"reward.{i}.state"), tuple(made[c] for c in classes.tolist())
-        )
 
 
 def _marginals(arrays: Mapping[str, AnyArray]) -> Marginals:

@@ -13,6 +13,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -235,36 +236,21 @@ def _value(text: Text, name: str, word: str, boolean: bool) -> int:
 
 
 def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
-    """Return the structures; files belong together by name, or by place if one has none."""
-    structures: list[tuple[str, FloatArray, FloatArray]] = []
-    for path in _reward_files(stem, ".srew"):
-        name, paid = _state_rewards(Text(path), table.states)
-        structures.append((name, paid, np.zeros(table.rows)))
-    count = len(structures)
-    for place, path in enumerate(_reward_files(stem, ".trew")):
-        name, paid = _transition_rewards(Text(path), table)
-        named = [i for i in range(count) if name and structures[i][0] == name]
-        by_place = place < count and not (name and structures[place][0])
-        if named or by_place:
-            i = named[0] if named else place
-            structures[i] = (structures[i][0] or name, structures[i][1], paid)
-        else:
-            structures.append((name, np.zeros(table.states), paid))
+    """Return the structures: of `STEM.srew` and `.trew`, or of `STEM1.srew`, `STEM1.trew`, ..."""
+    alone = any(_beside(stem, ending).exists() for ending in (".srew", ".trew"))
     rewards: dict[str, Rewards] = {}
-    for i, (name, state, row) in enumerate(structures):
-        rewards[name if name not in rewards else f"reward{i + 1}"] = Rewards(state, row)
+    for place in [""] if alone else map(str, count(1)):
+        of_states, of_rows = (_beside(stem, place + ending) for ending in (".srew", ".trew"))
+        if not of_states.exists() and not of_rows.exists():
+            break
+        name, state, row = "", np.zeros(table.states), np.zeros(table.rows)
+        if of_rows.exists():
+            name, row = _transition_rewards(Text(of_rows), table)
+        if of_states.exists():
+            own_name, state = _state_rewards(Text(of_states), table.states)
+            name = own_name or name
+        rewards[name if name not in rewards else f"reward{place}"] = Rewards(state, row)
     return rewards
-
-
-def _reward_files(stem: Path, ending: str) -> Iterator[Path]:
-    """Yield the one file of rewards, or all that have numbers."""
-    path, i = _beside(stem, ending), 1
-    if path.exists():
-        yield path
-        return
-    while (path := _beside(stem, f"{i}{ending}")).exists():
-        yield path
-        i += 1
 
 
 def _reward_header(text: Text, rows: Iterator[list[str]]) -> tuple[str, int]:

@@ -87,15 +87,13 @@ class ModelTable:
 
     def entries(self, separator: str) -> Iterator[tuple[int, int, str]]:
         """Yield row, successor and probability, or `[l<separator>u]`, of every transition."""
-        low_names, low = _texts(self.lower)
-        high_names, high = _texts(self.upper)
         row, known = owners(self.successor_ptr), self.known
         for begin in range(0, len(row), LINES):
             block = slice(begin, begin + LINES)
-            texts = [low_names[i] for i in low[block].tolist()]
+            texts = [number(x) for x in self.lower[block].tolist()]
             if not known:
-                ends = zip(texts, high[block].tolist(), strict=True)
-                texts = [f"[{text}{separator}{high_names[i]}]" for text, i in ends]
+                ends = zip(texts, self.upper[block].tolist(), strict=True)
+                texts = [f"[{low}{separator}{number(high)}]" for low, high in ends]
             yield from zip(row[block].tolist(), self.successors[block].tolist(), texts, strict=True)
 
 
@@ -283,9 +281,3 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def number(x: float) -> str:
     """Return the shortest text that reads back as x; integers without a point."""
     return repr(x).removesuffix(".0")
-
-
-def _texts(values: FloatArray) -> tuple[list[str], IntArray]:
-    """Return the texts of the different numbers, and which one every number (K,) is."""
-    different, place = np.unique(values, return_inverse=True)
-    return list(map(number, different.tolist())), place

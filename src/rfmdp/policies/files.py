@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,12 +13,13 @@ import numpy as np
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.blocked import BlockedMDP
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.policies.decisions import values_after
 from rfmdp.ragged import entries
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
+BLOCK = 1 << 16  # states that are written at once
 Table: TypeAlias = dict[str, list[Any]]  # columns by name, all of one length
 NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
 
@@ -26,7 +27,9 @@ NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variable
 def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None:
     """Write the policy of a solution, or of a learning run, to a `.csv` file.
 
-    It has a line per decision with the variables, the action and the bounds of the value.
+    It has a line per decision: the variables (or the number) of the state, the step if the policy
+    has several rules, the action, and where there is one rule the bounds of the value. `choice`,
+    the number of the row within its state, tells actions without a name apart.
 
     Raises
     ------
@@ -42,11 +45,39 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
     place = Path(path)
     if place.suffix != ".csv":
         raise FileError(f"{place}: a policy is written as .csv; name such a file.")
-    table = decision_table(solved)
     with replacing(place) as part, part.open("x", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(table)
-        lines.writerows(zip(*table.values(), strict=True))
+        csv.writer(file, lineterminator="\n").writerows(_lines(solved))
+
+
+def _lines(solution: Solution) -> Iterator[Sequence[Any]]:
+    """Yield the heading, and a line per decision; a model by its factors may have many states."""
+    model, rules = solution.model, solution.policy.rows
+    if isinstance(model, BlockedMDP):  # only blocks know the actions of their rows
+        model = model.written()
+    timed = not solution.policy.stationary
+    written = isinstance(model, FactoredMDP)
+    yield [
+        *([v.name for v in model.variables] or ["state"]), *([STEP] if timed else []), ACTION,
+        *([NUMBER] if written else []), *([] if timed else ["value", "lower", "upper"]),
+    ]  # fmt: skip
+    lower, upper = (
+        np.full(model.states, end) if side is None else side
+        for side, end in ((solution.lower, -np.inf), (solution.upper, np.inf))
+    )
+    for step, rule in enumerate(rules):
+        for first in range(0, model.states, BLOCK):
+            states = np.arange(first, min(first + BLOCK, model.states))
+            values = model.state_values(states) if model.variables else states[:, None]
+            columns = [*values.T.tolist(), *([[step] * len(states)] if timed else [])]
+            if isinstance(model, FactoredMDP):
+                columns.append([model.choice_name(int(row)) for row in rule[states]])
+                columns.append((rule[states] - model.row_ptr[states] + 1).tolist())
+            else:
+                columns.append([model.actions[action] for action in rule[states].tolist()])
+            if not timed:
+                guaranteed = lower if solution.spec.agent.sign > 0 else upper
+                columns += [side[states].tolist() for side in (guaranteed, lower, upper)]
+            yield from zip(*columns, strict=True)
 
 
 def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
@@ -113,29 +144,6 @@ def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
             f"{model.states:,}, or other choices; export it with `rfmdp policy` to match by names."
         )
     return policy
-
-
-def decision_table(solution: Solution) -> Table:
-    """Return the decisions of a solution's policy with the bounds of the values they lead to.
-
-    Columns: the variables (or `state`), `step` if the policy has several rules, `action`, `choice`
-    (the number of the row within its state, from 1), `value`, `lower`, `upper`.
-    """
-    parts = [_rule(solution, step) for step in range(len(solution.policy.rows))]
-    return {name: [x for part in parts for x in part[name]] for name in parts[0]}
-
-
-def _rule(solution: Solution, step: int) -> Table:
-    model, rows = solution.explicit_model, solution.policy.rows[step]
-    lower, upper = values_after(solution, step)
-    table: Table = dict(model.state_columns())
-    if not solution.policy.stationary:
-        table[STEP] = [step] * model.states
-    table[ACTION] = [model.choice_name(int(row)) for row in rows]
-    table[NUMBER] = (rows - model.row_ptr[:-1] + 1).tolist()
-    guaranteed = lower if solution.spec.agent.sign > 0 else upper
-    table |= {"value": guaranteed.tolist(), "lower": lower.tolist(), "upper": upper.tolist()}
-    return table
 
 
 def policy_from_table(model: FactoredMDP, table: Mapping[str, Sequence[Any]]) -> Policy:

@@ -19,10 +19,10 @@ from rfmdp.cli.arguments import check_positive, constants, finite_number
 from rfmdp.cli.output import (
     CERTIFIED,
     NOT_CERTIFIED,
-    PATIENCE,
     USER_ERROR,
-    ProgressLines,
+    ShownProgress,
     complain,
+    showing_progress,
     spoken_warnings,
 )
 from rfmdp.cli.signature import MODEL, RUNS, Const, Jobs, Option, Prop, Props, Scheduler, command
@@ -163,33 +163,36 @@ def learn(
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
     numbers = range(seed, seed + seeds)
+    print_result = partial(_print_result, seeds > 1, source if data else None, as_json)
     try:
-        results = learn_seeds(
-            source,
-            request,
-            numbers,
-            jobs=jobs,
-            scheduler=scheduler,
-            patience=math.inf if timeout is None else timeout,
-            file=output,
-            progress=partial(
-                _print_progress,
-                ProgressLines(PATIENCE, every=seeds == 1),
-                getattr(source, "trajectories", trajectories),
-            ),
-            done=partial(_print_result, seeds > 1, source if data else None, as_json),
-            method=chosen,
-            rewards=paid,
-            beta=beta,
-            stop=rfmdp.StopWhen(
-                trajectories, guarantee=target, gap=gap, seconds=max(seconds, LEAST)
-            ),
-            length=length or (LENGTH if setup is None else setup.length),
-            local={} if setup is None else setup.local_states,
-            p_min=p_min,
-            resume=resume,
-            name=_name(env or model, given),
-        )
+        with showing_progress("learning") as show:
+
+            def done(result: TaskResult) -> None:
+                show.clear()
+                print_result(result)
+
+            results = learn_seeds(
+                source,
+                request,
+                numbers,
+                jobs=jobs,
+                scheduler=scheduler,
+                patience=math.inf if timeout is None else timeout,
+                file=output,
+                progress=None if seeds > 1 else partial(_show_progress, show, trajectories),
+                done=done,
+                method=chosen,
+                rewards=paid,
+                beta=beta,
+                stop=rfmdp.StopWhen(
+                    trajectories, guarantee=target, gap=gap, seconds=max(seconds, LEAST)
+                ),
+                length=length or (LENGTH if setup is None else setup.length),
+                local={} if setup is None else setup.local_states,
+                p_min=p_min,
+                resume=resume,
+                name=_name(env or model, given),
+            )
     except KeyboardInterrupt:
         files = () if output is None else (seed_file(output, n, numbers) for n in numbers)
         if any(Path(file).exists() for file in files):
@@ -235,13 +238,10 @@ def read_data(
     if selection is not None:
         said = replace(said, selection=selection)  # type: ignore[arg-type]
     said = replace(said, columns={**said.columns, **dict(map(_column, columns))})
-    lines = ProgressLines()
-
-    def show(rows: int, seconds: float) -> None:
-        text = f"reading data: {rows} rows, {rows / max(seconds, 1e-9):.3g} rows/s"
-        lines.show(text, seconds, passing=True)
-
-    return read_log(model, *files, manifest=said, progress=show)
+    with showing_progress("reading data") as show:
+        return read_log(
+            model, *files, manifest=said, progress=lambda rows, _: show.say(f"{rows:,} rows")
+        )
 
 
 def _column(text: str) -> tuple[str, str | None]:
@@ -368,19 +368,17 @@ def _known(performance: float) -> str:
     return "unknown" if math.isnan(performance) else f"{performance:.6g}"
 
 
-def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Progress) -> None:
+def _show_progress(show: ShownProgress, trajectories: int, _: int, now: Progress) -> None:
     point = now.point
     if point is None:
-        text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
-        lines.show(text, now.seconds, passing=True)
+        show.say(f"{now.phase}, {now.trajectories} trajectories")
         return
     rate = point.steps / max(point.seconds, 1e-9)
     left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
-    text = (
-        f"seed {seed}: {point.trajectories} trajectories, guarantee {point.guarantee:.5g}, true "
-        f"value {_known(point.performance)}, {rate:.3g} steps/s, at most {left:.0f} s left"
+    show.say(
+        f"{point.trajectories} trajectories, guarantee {point.guarantee:.5g}, true value "
+        f"{_known(point.performance)}, {rate:.3g} steps/s, at most {left:.0f} s left"
     )
-    lines.show(text, now.seconds, passing=False)
 
 
 def _data_lines(run: Run, gains: Sequence[IdentifierGain]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from rfmdp.cli.arguments import constants, one_of, require_result, solution_in, state_number
+from rfmdp.cli.arguments import constants, one_of, solution_in, state_number
 from rfmdp.cli.commands.models import ENDINGS as MODEL_FILES, write_model
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress, spoken_warnings
 from rfmdp.cli.signature import (
@@ -39,15 +39,11 @@ def explain(
         Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
     ] = None,
     step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
-    gains: Annotated[
-        bool, Option("Also: what the guarantee gains if one marginal were known.")
-    ] = False,
     as_json: Json = False,
 ) -> None:
     """Explain a decision: values of actions, nature's answers.
 
-    It says what happens next, too. With --gains, the model is solved again with one marginal known
-    at a time: which uncertainty costs most.
+    It says what happens next, too.
     """
     import rfmdp
 
@@ -55,23 +51,12 @@ def explain(
     explanation = rfmdp.explain(solution, state_number(solution.model, state), step=step)
     provenance = solution.model.provenance
     origin = [] if provenance is None else provenance.lines()
-    worth = []
-    if gains:
-        with showing_progress("solving with one marginal known at a time"):
-            worth = rfmdp.gains(solution)
     if as_json:
-        record = asdict(explanation) | ({"gains": dict(worth)} if gains else {})
-        print(json.dumps(record | {"origin": dict(origin)}))
+        print(json.dumps(asdict(explanation) | {"origin": dict(origin)}))
         return
     print(explanation)
     for word, text in origin:
         print(f"{word:10}{text}")
-    if gains and not worth:
-        print("The policy meets no uncertain marginal: there is nothing to gain.")
-    for place, (marginal, gain) in enumerate(worth):
-        if place == 0:
-            print("What the guarantee in the initial state gains if one marginal were known:")
-        print(f"    {gain:.6g}  {marginal}")
 
 
 @command
@@ -97,7 +82,7 @@ def policy(
     counts become a variable.
     """
     import rfmdp
-    from rfmdp.policies.natures import NatureChoice
+    from rfmdp.policies.induced import NatureChoice
 
     check_writable(output)
     choices = {"sets": None} | {choice.value: choice for choice in NatureChoice}
@@ -183,7 +168,7 @@ def report(
 
     It has bounds, tables and curves, and works without a network.
     """
-    from rfmdp.formats.files import load
+    from rfmdp.formats.files import load_saved
     from rfmdp.outer.solution import Solution
     from rfmdp.report.page import write_report
 
@@ -192,8 +177,7 @@ def report(
     check_writable(output)
     loaded = []
     for path in results:
-        require_result(path)
-        result = load(path)
+        result = load_saved(path)
         loaded.append(result.explicit() if isinstance(result, Solution) else result)
     write_report(loaded, output, title=title, command=shlex.join(["rfmdp", *sys.argv[1:]]))
     print(f"wrote {output}; open it in a browser")
@@ -221,10 +205,9 @@ def verify(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.verification.solution import verify
 
-    require_result(result)
     built = None if model is None else _built(result, model, const)
     with showing_progress("verifying", quiet=quiet) as show:
-        verdict = verify(result, show.verifying, model=built)
+        verdict = verify(result, show.say, model=built)
     lines = [
         *verdict.claims,
         *(("checked", check) for check in verdict.checked),
