@@ -240,30 +240,32 @@ class GymSource:
         return self._starts[state]
 
     def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
-        """Take note of what rows paid, for those who learn rewards."""
-        self._paid.add(rows, paid)
+        """Compare what rows paid with what was declared; without that, note it for `payer`.
 
-    def check_finite(self, rows: IntArray, paid: FloatArray) -> None:
-        """Raise ModelError unless rows paid finite numbers."""
-        wrong = ~np.isfinite(paid)
-        if np.any(wrong):
-            at = int(np.argmax(wrong))
-            shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
-            raise ModelError(
-                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {shown}, must "
-                "pay a finite number; nothing can be said about its rewards."
+        Raises
+        ------
+        ModelError
+            If a payment is no finite number, or not the declared one.
+        """
+        declared = None if self.declared is None else self.declared[rows]
+        wrong, must = ~np.isfinite(paid), "a finite number; nothing can be said about its rewards"
+        if declared is not None and not wrong.any():
+            wrong = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
+        if not wrong.any():
+            if declared is None:
+                self._paid.add(rows, paid)
+            return
+        at = int(np.argmax(wrong))
+        if declared is not None and np.isfinite(paid[at]):
+            must = (
+                f"the declared {declared[at]:g}; declare it, or learn rewards "
+                "(`rewards=MixtureReward(RewardRange(low, high))`)"
             )
-
-    def check_paid(self, rows: IntArray, declared: FloatArray, paid: FloatArray) -> None:
-        """Raise ModelError unless rows paid what was declared."""
-        differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
-        if np.any(differs):
-            at = int(np.argmax(differs))
-            raise ModelError(
-                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {paid[at]:g}, "
-                f"must pay the declared {declared[at]:g}; declare it, or learn rewards "
-                "(`rewards=MixtureReward(RewardRange(low, high))`)."
-            )
+        shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
+        raise ModelError(
+            f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {shown}, must pay "
+            f"{must}."
+        )
 
     def _observer(self, names: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
