@@ -89,7 +89,6 @@ class Scene:
         seed: int,
         *,
         confidence: float = 0.95,
-        threads: int | None = None,
     ) -> Simulation:
         """Return an estimate of what is looked at; see `simulate`."""
         measured, world, behaviour = self.measured, self.model, self.behaviour
@@ -103,7 +102,7 @@ class Scene:
         started = time.perf_counter()
         batch = simulator.run(
             Trajectories(behaviour, steps, trajectories, seed),
-            reward=paid, discount=measured.discount, threads=threads,
+            reward=paid, discount=measured.discount,
         )  # fmt: skip
         seconds = time.perf_counter() - started
         if measured.last is not None:
@@ -148,7 +147,6 @@ def simulate(
     trajectories: int = 10_000,
     seed: int = 0,
     confidence: float = 0.95,
-    threads: int | None = None,
 ) -> Simulation:
     """Return an estimate of the value of a policy, with a confidence interval.
 
@@ -166,8 +164,6 @@ def simulate(
         would follow is not counted; `ended` and `lost` say how many trajectories were not cut off.
     confidence
         Of the interval: exact for probabilities, approximate for rewards.
-    threads
-        Parts to run side by side; the result does not depend on it.
 
     Raises
     ------
@@ -199,7 +195,7 @@ def simulate(
     if isinstance(policy, Solution | Run):
         policy = policy.policy
     scene = scene_of(model, policy, as_spec(spec, model, settled=True))
-    return scene.simulate(length, trajectories, seed, confidence=confidence, threads=threads)
+    return scene.simulate(length, trajectories, seed, confidence=confidence)
 
 
 def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:

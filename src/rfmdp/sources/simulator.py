@@ -1,6 +1,6 @@
 """Trajectories of a known model under a policy, by compiled code, and what they show.
 
-Trajectory i of seed s is the same for every number of threads and every cut into batches.
+Trajectory i of seed s is the same for every cut into batches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.tally import Tally
-from rfmdp.threads import side_by_side
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 MOST = 500_000_000  # transitions that are recorded at once
@@ -109,42 +108,27 @@ class Simulator:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
-        threads: int | None = None,
     ) -> DrawnTrajectories:
-        """Run trajectories.
+        """Run trajectories, some at a time, so that Ctrl-C ends them.
 
         Parameters
         ----------
         reward : (R,) paid by taking a row; nothing by default
         discount : factor per step of the reward
-        threads : parts to run side by side; one by default. The result does not depend on it.
         """
         from rfmdp.kernels.simulate import LANES, run_trajectories
 
-        trajectories = request.count
-        parts = max(1, min(threads or 1, trajectories))
         paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
-        counts = np.zeros((parts, len(self.model.marginals.nominal)), dtype=np.int64)
-        returns = np.empty(trajectories)
-        final = np.empty(trajectories, dtype=np.int64)
-        steps = np.zeros(parts, dtype=np.int64)
-        size = max(1, min(-(-trajectories // parts), SLICE // max(request.length, 1)))
-        slices = iter(range(0, trajectories, size))
-
-        def run(part: int) -> None:
-            try:
-                for begin in slices:  # each goes to one thread, whichever asks
-                    end = min(begin + size, trajectories)
-                    mine = replace(request, first=request.first + begin, count=end - begin)
-                    filled = counts[part], returns[begin:end], final[begin:end]
-                    rest = paid, float(discount), np.empty(LANES, dtype=np.uint64), *filled
-                    steps[part] += self.call(run_trajectories, mine, *rest)
-            finally:
-                for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
-                    pass
-
-        side_by_side(parts, run)
-        return DrawnTrajectories(counts.sum(axis=0), returns, final, int(steps.sum()))
+        counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
+        returns, final = np.empty(request.count), np.empty(request.count, dtype=np.int64)
+        work, steps = np.empty(LANES, dtype=np.uint64), 0
+        size = max(1, SLICE // max(request.length, 1))
+        for begin in range(0, request.count, size):
+            end = min(begin + size, request.count)
+            part = replace(request, first=request.first + begin, count=end - begin)
+            filled = counts, returns[begin:end], final[begin:end]
+            steps += self.call(run_trajectories, part, paid, float(discount), work, *filled)
+        return DrawnTrajectories(counts, returns, final, int(steps))
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run until some marginal's total reaches its limit; add to the tally.

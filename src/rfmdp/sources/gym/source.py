@@ -41,7 +41,7 @@ from rfmdp.sources.gym.spaces import (
 )
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.index import Index, absorbing, choices
-from rfmdp.sources.source import Paid, Payer, Sampler, counted_truth
+from rfmdp.sources.source import Paid, Payer, Sampler
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.types import FloatArray, IntArray
 
@@ -70,9 +70,6 @@ class GymSource:
     actions
         Names of the environment's actions, in their order; by default those of the model, in
         their order. Actions of a Dict are called "brake=0 gear=1", as its entries are.
-    truth
-        The model with its true probabilities, if they are known: only to report what policies
-        are worth. The learner does not see it.
 
     Raises
     ------
@@ -89,7 +86,6 @@ class GymSource:
         *,
         observe: Observe | None = None,
         actions: Sequence[str] | None = None,
-        truth: FactoredMDP | None = None,
     ) -> None:
         self.env = make_env(env)
         if isinstance(self.env, require_gymnasium().vector.VectorEnv):
@@ -99,7 +95,6 @@ class GymSource:
             )
         self.space, self.action_space = self.env.observation_space, self.env.action_space
         self.structure = Structure.of(model)
-        self._truth = truth
         self._observe = observe or self._observer([v.name for v in model.variables])
         self._index = Index(model)
         self.actions = self._row_actions(model, actions)
@@ -153,9 +148,8 @@ class GymSource:
         self.declared, self._learns = None, True
         return lambda rows, visits, seed, trajectory: self._paid.take(rows)
 
-    def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
-        """Return the given truth as it is counted, for reports."""
-        return None if self._truth is None else counted_truth(self._truth, counted)
+    def truth(self, counted: FactoredMDP) -> None:
+        """Return nothing: an environment hides its probabilities."""
 
     def agent(self, policy: Policy) -> Callable[..., Any]:
         """Return a policy as a function: observation in, action of the environment out.
