@@ -20,7 +20,7 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import joint_successors
 from rfmdp.outer.problem import row_rewards
-from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
+from rfmdp.ragged import owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.simulator import Simulator, Trajectories
@@ -227,13 +227,13 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     ModelError
         If a successor of the truth shows no outcome of the learning model.
     """
-    identifiers, slots = np.unique(counted.row_marginals, return_index=True)
+    _, slots = np.unique(counted.row_marginals, return_index=True)
     rows = np.unique(owners(counted.marginal_ptr)[slots])
     sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
-    shown = shown_outcomes(counted, np.repeat(rows, sizes), targets)
-    per_slot, slot_ptr = shown.per_slot(counted, mass)
+    pair, slot, outcome = shown_outcomes(counted, np.repeat(rows, sizes), targets).entries()
     ptr = counted.marginals.outcome_ptr
-    sums = np.zeros(len(counted.marginals.nominal))
-    sums[entries(ptr, identifiers)] = per_slot[entries(slot_ptr, slots)]
+    first = np.isin(slot, slots)
+    place = ptr[counted.row_marginals[slot]] + outcome
+    sums = np.bincount(place[first], mass[pair[first]], minlength=len(counted.marginals.nominal))
     points = sums / np.repeat(segment_sum(sums, ptr), segment_lengths(ptr))
     return counted.with_marginals(Marginals.from_points(ptr, points))
