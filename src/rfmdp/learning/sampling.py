@@ -48,7 +48,7 @@ class Sampling:
         if episodes is not None:
             self._sampler = episodes.sampler(counted, self.evidence)
         if self.unknown is not None:
-            self._payer = setup.source.payer(self.unknown.name, self.unknown.ends)
+            self._payer = setup.source.payer(self.unknown.name)
 
     def count(self, records: Log) -> None:
         """Count all recorded transitions at once."""
@@ -108,7 +108,7 @@ class Sampling:
     def _take_rewards(self) -> None:
         """Take note of what new visits paid, if rewards are learned."""
         if self.unknown is not None and self._payer is not None:
-            self.unknown.take(self.seen.visits, self._payer, self.setup.seed, self.done)
+            self.unknown.take(self.seen.visits, self._payer)
             self.unknown.check_ends(self.learned.model, self.setup.source.last)
 
     def state(self) -> dict[str, AnyArray]:

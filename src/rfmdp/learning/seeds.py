@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rfmdp.errors import FileError
 from rfmdp.formats.files import save
-from rfmdp.learning.learn import learn
+from rfmdp.learning.learn import learn, saving_place
 from rfmdp.learning.run import Progress
 from rfmdp.running import TaskResult, run_many
 
@@ -78,7 +77,11 @@ def learn_seeds(
         Called here with every result, in the order of the seeds, as soon as it is its turn.
     """
     files = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
-    _check_files([name for name in files if name is not None], resume)
+    saved = [name for name in files if name is not None and Path(name).exists()]
+    for name in [] if resume else files:  # refused before any process starts
+        saving_place(name, None)
+    if resume and not saved:
+        saving_place(None, files[0] or "a file")
     tasks = [SeedTask(*pair) for pair in zip(seeds, files, strict=True)]
     if scheduler is not None:
         tasks = [task._replace(file=None, saved=_content(task.file)) for task in tasks]
@@ -123,21 +126,6 @@ def learn_seed(call: LearnCall, task: SeedTask) -> Run:
         progress=None if call.progress is None else partial(call.progress, task.seed),
         **call.settings,
     )
-
-
-def _check_files(files: Sequence[str], resume: bool) -> None:
-    """Refuse to go on with nothing, and to write over runs, before any process starts."""
-    existing = [file for file in files if Path(file).exists()]
-    if resume and not existing:
-        raise FileError(
-            f"Resume: {next(iter(files), None)} must be a saved run, found no file; start without "
-            "it."
-        )
-    if existing and not resume:
-        raise FileError(
-            f"{existing[0]}: must not exist, a run would be lost; resume it (`resume=`), or name "
-            "another file."
-        )
 
 
 def _content(file: str | None) -> bytes | None:

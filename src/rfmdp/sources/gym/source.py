@@ -27,6 +27,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import (
@@ -40,7 +41,7 @@ from rfmdp.sources.gym.spaces import (
     whole,
 )
 from rfmdp.sources.gym.table import REWARD, known_table
-from rfmdp.sources.index import Index, absorbing, choices
+from rfmdp.sources.index import Index, absorbing
 from rfmdp.sources.source import Paid, Payer, Sampler
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.types import FloatArray, IntArray
@@ -143,10 +144,10 @@ class GymSource:
         """States in which episodes terminated, ascending."""
         return np.array(sorted(self._last), dtype=np.int64)
 
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+    def payer(self, reward: str) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
         self.declared, self._learns = None, True
-        return lambda rows, visits, seed, trajectory: self._paid.take(rows)
+        return lambda rows, visits: self._paid.take(rows)
 
     def truth(self, counted: FactoredMDP) -> None:
         """Return nothing: an environment hides its probabilities."""
@@ -285,10 +286,9 @@ class GymSource:
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""
         elements = actions_of(self.action_space)
-        table, columns = choices(model)
-        column = np.full(model.rows, -1, dtype=np.int64)  # -1: a state without choice
-        column[table[table >= 0]] = np.nonzero(table >= 0)[1]
-        used = [columns[a] for a in np.unique(column[column >= 0])]
+        self._index.rows(model.row_states, model.row_actions)  # an action must name one row
+        over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
+        used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
         order = list(names) if names is not None else self._action_order(used)
         if len(order) != len(elements) or not set(used) <= set(order):
             raise ModelError(
@@ -297,7 +297,8 @@ class GymSource:
                 "the order of the environment."
             )
         action = dict(zip(order, elements, strict=True))
-        return [None if a < 0 else action[columns[a]] for a in column.tolist()]
+        pairs = zip(model.row_actions, over, strict=True)
+        return [None if ended else action[model.actions[a]] for a, ended in pairs]
 
     def _action_order(self, used: list[str]) -> list[str]:
         """Return the names of all actions in the environment's order: its own, or the used ones."""
