@@ -9,6 +9,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
+from rfmdp.learning.simulation import unrolled_spec
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import Unrolled, restrict, row_arrays, unroll
 from rfmdp.objective import Parity, Spec
@@ -19,7 +20,6 @@ from rfmdp.outer.solution import Policy
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve
-from rfmdp.sources.simulator import unrolled_spec
 
 
 class NatureChoice(Enum):
