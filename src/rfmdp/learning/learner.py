@@ -40,7 +40,7 @@ class Learner:
         self.ledger: Ledger = setup.method.budget.ledger(setup.shares(), self.confidence, ids)
         self.sets = SetStore(
             self.confidence, self.counted.marginals.outcome_ptr, self.ledger.delta,
-            setup.floors(ids), prior=ids.prior, name=self.counted.marginal_name,
+            ids.floors(setup.p_min), prior=ids.prior, name=self.counted.marginal_name,
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
 SeedProgress = Callable[[int, Progress], None]
 """Called with a seed and what its run is doing."""
-
-
-class LearnCall(NamedTuple):
-    """What every seed asks of `learn`."""
-
-    source: FactoredMDP | Source
-    spec: Spec | Property
-    settings: Mapping[str, Any]  # of `learn`
-    progress: SeedProgress | None
 
 
 class SeedTask(NamedTuple):
@@ -83,8 +74,9 @@ def learn_seeds(
     if resume and not saved:
         saving_place(None, files[0] or "a file")
     tasks = [SeedTask(*pair) for pair in zip(seeds, files, strict=True)]
-    if scheduler is not None:
-        tasks = [task._replace(file=None, saved=_content(task.file)) for task in tasks]
+    if scheduler is not None:  # workers may not see files
+        there = {name: Path(name).read_bytes() for name in saved}
+        tasks = [SeedTask(task.seed, None, there.get(task.file or "")) for task in tasks]
 
     def keep(result: TaskResult) -> None:
         place = files[result.number]
@@ -93,7 +85,7 @@ def learn_seeds(
         if done is not None:
             done(result)
 
-    work = partial(learn_seed, LearnCall(source, spec, settings, progress))
+    work = partial(learn_seed, partial(learn, source, spec, **settings), progress)
     return run_many(work, tasks, jobs=jobs, scheduler=scheduler, patience=patience, done=keep)
 
 
@@ -107,7 +99,7 @@ def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> 
     return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
 
 
-def learn_seed(call: LearnCall, task: SeedTask) -> Run:
+def learn_seed(learner: Callable[..., Run], progress: SeedProgress | None, task: SeedTask) -> Run:
     """Learn with one seed; a saved run goes on, also on a machine that does not see its file.
 
     A file that is there is one to go on with, or one that a lost process left.
@@ -116,18 +108,7 @@ def learn_seed(call: LearnCall, task: SeedTask) -> Run:
         with TemporaryDirectory() as folder:
             place = Path(folder) / "run.rfmdp"
             place.write_bytes(task.saved)
-            return learn_seed(call, task._replace(file=str(place), saved=None))
-    return learn(
-        call.source,
-        call.spec,
-        seed=task.seed,
-        output=task.file,
-        resume=task.file if task.file is not None and Path(task.file).exists() else None,
-        progress=None if call.progress is None else partial(call.progress, task.seed),
-        **call.settings,
-    )
-
-
-def _content(file: str | None) -> bytes | None:
-    """Return what a run file holds, if it is there."""
-    return Path(file).read_bytes() if file is not None and Path(file).exists() else None
+            return learn_seed(learner, progress, task._replace(file=str(place), saved=None))
+    tell = None if progress is None else partial(progress, task.seed)
+    resume = task.file if task.file is not None and Path(task.file).exists() else None
+    return learner(seed=task.seed, output=task.file, resume=resume, progress=tell)
