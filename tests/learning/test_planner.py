@@ -19,7 +19,7 @@ def updates(store, rng, rounds=12):
     """Give new samples to a few identifiers, again and again."""
     counts = np.zeros(int(store.ptr[-1]), dtype=np.int64)
     for _ in range(rounds):
-        for j in rng.choice(len(store.kind), size=min(2, len(store.kind)), replace=False):
+        for j in rng.choice(len(store.totals), size=min(2, len(store.totals)), replace=False):
             size = store.ptr[j + 1] - store.ptr[j]
             counts[store.ptr[j] : store.ptr[j + 1]] += rng.integers(0, 20, size=size)
         store.refresh(counts)

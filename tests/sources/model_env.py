@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rfmdp.outer.problem import row_rewards
-from rfmdp.sources.index import absorbing, choices
+from rfmdp.sources.index import absorbing
 from rfmdp.sources.simulator import alias_tables
 
 MASK = (1 << 64) - 1
@@ -32,7 +32,11 @@ class ModelEnv(gymnasium.Env):
         self._accept, self._alias = alias_tables(model.marginals)
         self._paid = row_rewards(model, None) if model.rewards else np.zeros(model.rows)
         self._ends = absorbing(model)
-        self._rows, self.actions = choices(model)
+        table = np.full((model.states, len(model.actions)), -1)
+        table[model.row_states, model.row_actions] = np.arange(model.rows)
+        table[model.label("deadlock")] = -1
+        used = np.flatnonzero((table >= 0).any(axis=0))
+        self._rows, self.actions = table[:, used], tuple(model.actions[a] for a in used)
         self.action_space = spaces.Discrete(len(self.actions))
         low = np.array([v.low for v in model.variables])
         sizes = np.array([v.high for v in model.variables]) - low + 1

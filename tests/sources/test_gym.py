@@ -85,17 +85,25 @@ def test_the_interface_changes_nothing_for_a_hidden_truth():
     assert through.guarantee > 0.5
 
 
+def walled():
+    """Return a walk between two walls, where steps of different lengths look alike."""
+    return rf.parse_prism("""mdp module a x : [0..4];
+      [go] true -> 0.3:(x'=min(x+1,4)) + 0.5:(x'=min(x+2,4)) + 0.2:(x'=max(x-1,0));
+      [stay] true -> 0.5:(x'=x) + 0.5:(x'=max(x-1,0)); endmodule label "done" = x=4;""")
+
+
 def test_the_interface_changes_nothing_where_outcomes_are_merged():
     """An environment that draws what can be told apart, as the simulator does."""
-    model = rf.open_model("chain", {"M": 4})
+    model = walled()
     goal, words = 'Pmaxmin=? [ F<=8 "done" ]', {"stop": StopWhen(300), "length": 10, "seed": 3}
+    words["schedule"] = rf.Geometric()  # environments notice a doubled count a little later
     source = rf.GymSource(ModelEnv(identified(model).model, 3), model)
     same_runs(rf.learn(model, goal, **words), rf.learn(source, goal, **words))
 
 
 def test_trajectories_are_those_of_the_simulator():
     """The environment of a model has the states that `record` writes down for its policy."""
-    model = rf.open_model("chain", {"M": 4})
+    model = walled()
     policy = rf.solve(model, 'Pmax=? [ F<=8 "done" ]').policy
     data = record(model, policy, steps=8, trajectories=20, seed=11)
     source = rf.GymSource(ModelEnv(model, 11), model)
@@ -467,9 +475,6 @@ def test_frozen_lake_is_learned_from_interaction_only():
     run = rf.learn(source, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), **words)
     best = rf.check(lake, 'Pmax=? [ F<=100 "goal" ]').value
     assert 0.5 < run.guarantee < best
-    told = rf.GymSource(env, lake, truth=lake)
-    told = rf.learn(told, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), **words)
-    assert run.guarantee == told.guarantee <= told.history[-1].performance <= best + 1e-9
     observation, _ = env.reset(seed=1)
     assert source.agent(run.policy)(observation, step=0) in range(4)
 

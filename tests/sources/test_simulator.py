@@ -1,4 +1,4 @@
-"""Simulation: distributions, independence of threads and batches, statistics."""
+"""Simulation: distributions, independence of batches, statistics."""
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ from rfmdp.sources.tally import Tally
 from rfmdp.types import frozen
 
 
-def run(model, trajectories=2000, first=0, threads=1, seed=5, behaviour=None):
+def run(model, trajectories=2000, first=0, seed=5, behaviour=None):
     chosen = behaviour or Behaviour.uniform(model)
-    return Simulator(model).run(Trajectories(chosen, 4, trajectories, seed, first), threads=threads)
+    return Simulator(model).run(Trajectories(chosen, 4, trajectories, seed, first))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 40])
@@ -31,11 +31,10 @@ def test_alias_tables_keep_the_distribution(d):
     assert mass / d == pytest.approx(p, abs=1e-12)
 
 
-def test_counts_do_not_depend_on_threads_or_batches():
+def test_counts_do_not_depend_on_batches():
     """The same trajectories give the same counts however they are cut."""
     model = distinct_factored(1)
     whole = run(model, 1001)
-    assert np.array_equal(run(model, 1001, threads=2).counts, whole.counts)
     parts = run(model, 300).counts + run(model, 701, first=300).counts
     assert np.array_equal(parts, whole.counts)
     assert not np.array_equal(run(model, 1001, seed=6).counts, whole.counts)
@@ -92,7 +91,7 @@ def test_a_behaviour_is_checked():
 
 
 def test_ctrl_c_was_heard_only_after_the_last_trajectory(monkeypatch):
-    """Kernels run for slices of bounded size, and after an interruption no thread begins one."""
+    """Kernels run for slices of bounded size, and after an interruption none begins."""
     model, begun = two_arms(0.5, 0.5), []
 
     def kernel(world, behaviour, wanted, *rest):
@@ -103,5 +102,5 @@ def test_ctrl_c_was_heard_only_after_the_last_trajectory(monkeypatch):
 
     monkeypatch.setattr(kernels, "run_trajectories", kernel)
     with pytest.raises(KeyboardInterrupt):
-        Simulator(model).run(Trajectories(Behaviour.uniform(model), 1000, 1_000_000, 5), threads=2)
-    assert len(begun) <= 2
+        Simulator(model).run(Trajectories(Behaviour.uniform(model), 1000, 1_000_000, 5))
+    assert len(begun) == 1

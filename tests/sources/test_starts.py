@@ -111,7 +111,7 @@ def test_a_mean_that_starts_do_not_carry_is_noticed(goal, truth):
         "fewer starts": lambda h, a: a["starts"].__ifloordiv__(2),
         "worse starts": lambda h, a: a["starts"].__setitem__(better(truth), 0),
         "no starts": lambda h, a: a.update(starts=a["starts"][:0]),
-        "no share": lambda h, a: a["ledger/shares"].__setitem__(3, 0.0),
+        "no share": lambda h, a: a["ledger/shares"].__setitem__(2, 0.0),
         "no claim": lambda h, a: h.pop("mean_guarantee"),
     }
     assert judge(header, arrays).valid

@@ -53,7 +53,7 @@ class Evaluator:
         self.spec, self._inner = self.learned.spec, self.setup.method.inner
         self._sets, self._sampling, self._watch = sets, sampling, watch
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
-        self._cyclic = sampling.exploration.planner.endless
+        self._cyclic = sampling.planner.endless
         self._planner: Planner | None = None
         episodes = self.setup.episodes
         self._truth = None if episodes is None else episodes.truth(self.learned.model)
@@ -99,7 +99,7 @@ class Evaluator:
     def _by_policy(self, model: FactoredMDP, spec: Spec, proven: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
         inner, sign = self._inner, spec.agent.sign
-        last, proof = self._sampling.exploration.robust, None
+        last, proof = self._sampling.robust, None
         if last is None and nature_can_block(model, spec):
             return None
         if last is not None:
@@ -159,10 +159,10 @@ class Evaluator:
 
     def _close(self, proven: float) -> bool:
         """Return whether the bound is so near to the last optimistic plan that it may stand."""
-        exploration, gap = self._sampling.exploration, self.setup.stop.gap
-        if exploration.value is None or not np.isfinite(proven):
+        sampling, gap = self._sampling, self.setup.stop.gap
+        if sampling.value is None or not np.isfinite(proven):
             return False
-        planned = _initial(self.spec, exploration.planner, exploration.value)
+        planned = _initial(self.spec, sampling.planner, sampling.value)
         close = ROUGH * max(1.0, abs(proven))
         return abs(proven - planned) <= (close if gap is None else min(close, gap / 4.0))
 

@@ -74,7 +74,16 @@ class Identifiers:
         that is learned as a whole is a product of n of these: p_min^n, rounded downwards.
         """
         powers = p_min**self.multiplied
-        return np.where(self.multiplied > 1, np.nextafter(powers * (1.0 - 1e-15), 0.0), p_min)
+        floors = np.where(self.multiplied > 1, np.nextafter(powers * (1.0 - 1e-15), 0.0), p_min)
+        mass = floors * self.model.marginals.sizes
+        if np.any(mass > 1.0):
+            largest = int(np.argmax(mass))
+            raise ModelError(
+                f"p_min: outcomes with at least {p_min:g} each must sum to 1 at most, but "
+                f"{self.model.marginal_name(largest)} has {self.model.marginals.sizes[largest]}; "
+                "take a smaller one."
+            )
+        return floors
 
 
 def identify(

@@ -96,33 +96,19 @@ def _interval(lower_end: LowerEnd, x: ArrayLike, n: ArrayLike, delta: ArrayLike)
     """Both ends by mirroring, each distinct (x, n, delta) computed once."""
     successes, trials, error = _checked(x, n, delta)
     shape, size = trials.shape, trials.size
-    columns = [
+    columns = np.stack([
         np.concatenate([successes.ravel(), (trials - successes).ravel()]),
         np.concatenate([trials.ravel()] * 2),
         np.concatenate([error.ravel()] * 2),
-    ]
-    first, inverse = _distinct(columns)
-    lower = np.zeros(len(first))
-    seen = columns[1][first] > 0
-    rows = first[seen]
-    lower[seen] = lower_end(columns[0][rows], columns[1][rows], columns[2][rows])
-    ends = lower[inverse]
+    ])  # fmt: skip
+    different, inverse = np.unique(columns, axis=1, return_inverse=True)
+    lower = np.zeros(different.shape[1])
+    seen = different[1] > 0
+    lower[seen] = lower_end(*np.ascontiguousarray(different[:, seen]))
+    ends = lower[inverse.reshape(-1)]
     # one ulp upwards, so that rounding keeps the mirrored end an outer bound
     upper = np.minimum(np.nextafter(1.0 - ends[size:], 2.0), 1.0)
     return ends[:size].reshape(shape), upper.reshape(shape)
-
-
-def _distinct(columns: list[FloatArray]) -> tuple[IntArray, IntArray]:
-    """Return indices of the distinct rows, and for every row its place among them."""
-    order = np.lexsort(columns)
-    fresh = np.zeros(len(order), dtype=bool)
-    fresh[:1] = True
-    for column in columns:
-        ordered = column[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
-    inverse = np.empty(len(order), dtype=np.int64)
-    inverse[order] = np.cumsum(fresh) - 1
-    return order[fresh], inverse
 
 
 def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArray:

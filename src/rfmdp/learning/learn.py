@@ -139,24 +139,23 @@ def learn(
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    require_components(**components, stop=stop, points=points, rewards=rewards, limits=limits)
-    chosen = replace(as_method(method), **{k: v for k, v in components.items() if v is not None})  # type: ignore[arg-type]
-    samples = as_source(source)
+    _require_components(**components, stop=stop, points=points, rewards=rewards, limits=limits)
+    chosen, samples = _as_method(method, **components), _as_source(source)
     goal = _checked(spec, samples.structure.model)
     if rewards is None:
         _refuse_expected_rewards(goal, samples.structure.model)
     setup = Setup(
-        samples, goal, chosen, probability("beta", beta), stop or StopWhen(),
-        points or LogSpaced(), whole_number("the length of a trajectory", length, 1),
-        whole_number("the seed", seed, 0, "; it fixes all randomness: runs can be repeated"),
-        limits or Limits(), probability("p_min", p_min or 0.0, zero=True),
+        samples, goal, chosen, _probability("beta", beta), stop or StopWhen(),
+        points or LogSpaced(), _whole_number("the length of a trajectory", length, 1),
+        _whole_number("the seed", seed, 0, "; it fixes all randomness: runs can be repeated"),
+        limits or Limits(), _probability("p_min", p_min or 0.0, zero=True),
         rewards, name,
     )  # fmt: skip
     if setup.records is not None and resume:
         raise UnsupportedError(
             "learn: recorded transitions are read once; learn from them without `resume`."
         )
-    file = _place(output, resume)
+    file = saving_place(output, resume)
     ids = identify(samples.structure, chosen.granularity, local=local, ties=ties)
     learner = Learner(setup, ids, Watch(setup.stop.seconds, progress, started))
     if resume is not None:
@@ -218,7 +217,7 @@ def _resolved(model: FactoredMDP, states: StateSet) -> StateSet:
     return NamedStates(text, where(model, states))
 
 
-def _place(
+def saving_place(
     output: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None
 ) -> str | os.PathLike[str] | None:
     """Return where to save; refuse to write over a run, and to go on with none."""
@@ -235,47 +234,29 @@ def _place(
     return output
 
 
-def whole_number(name: str, value: Any, least: int, why: str = "") -> int:
-    """Return a whole number that is large enough, as an integer.
+NUMBERS = int | float | np.integer | np.floating
 
-    Raises
-    ------
-    ModelError
-        If it is none; `name` says what was value, `why` what else is to be said.
-    """
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if number and float(value).is_integer() and value >= least:
+
+def _whole_number(name: str, value: Any, least: int, why: str = "") -> int:
+    """Return a whole number that is large enough, as an integer, or raise ModelError."""
+    if isinstance(value, NUMBERS) and float(value).is_integer() and value >= least:
         return int(value)
     raise ModelError(
         f"learn: {name} must be a whole number, at least {least}, found {value!r}{why}."
     )
 
 
-def probability(name: str, value: object, *, zero: bool = False) -> float:
-    """Return a number between 0 and 1, both excluded; `zero`: 0 is allowed.
-
-    Raises
-    ------
-    ModelError
-        If it is none; `name` says what was value.
-    """
-    if isinstance(value, int | float | np.integer | np.floating):
-        chance = float(value)
-        if 0.0 < chance < 1.0 or (zero and chance == 0.0):
-            return chance
+def _probability(name: str, value: object, *, zero: bool = False) -> float:
+    """Return a number between 0 and 1, both excluded, or raise ModelError; `zero`: 0 is allowed."""
+    if isinstance(value, NUMBERS) and (0.0 < value < 1.0 or (zero and value == 0.0)):
+        return float(value)
     least = "at least 0" if zero else "larger than 0"
     shown = "NaN" if isinstance(value, float) and math.isnan(value) else repr(value)
     raise ModelError(f"learn: {name} must be a number {least} and less than 1, found {shown}.")
 
 
-def as_source(value: Any) -> Source:
-    """Return what samples come from; a model is simulated.
-
-    Raises
-    ------
-    UnsupportedError
-        If it is no source; the message says how to make one of it.
-    """
+def _as_source(value: Any) -> Source:
+    """Return what samples come from; a model is simulated. Else say how to make a source of it."""
     if isinstance(value, FactoredMDP):
         return Simulated(value)
     if isinstance(getattr(value, "structure", None), Structure):
@@ -288,22 +269,15 @@ def as_source(value: Any) -> Source:
     raise UnsupportedError(f"learn: cannot sample {_shown(value)}; {advice}.")
 
 
-def as_method(value: Any) -> Method:
-    """Return a method, also by its name.
-
-    Raises
-    ------
-    ModelError, UnsupportedError
-        If there is no such method, or it is something else.
-    """
-    if isinstance(value, str):
-        return find_method(value)
-    if not isinstance(value, Method):
+def _as_method(value: Any, **components: Any) -> Method:
+    """Return a method, also by its name, with some components replaced."""
+    if not isinstance(value, str | Method):
         raise UnsupportedError(
             f"learn: the method must be a Method or its name, found {_shown(value)}; the names are "
             f"{', '.join(METHODS)}."
         )
-    return value
+    method = find_method(value) if isinstance(value, str) else value
+    return replace(method, **{k: v for k, v in components.items() if v is not None})
 
 
 def _shown(value: Any) -> str:
@@ -329,7 +303,7 @@ COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, a
 }
 
 
-def require_components(**components: Any) -> None:
+def _require_components(**components: Any) -> None:
     """Raise UnsupportedError unless components, by name, are as `COMPONENTS` says, or None."""
     for name, component in components.items():
         kind, examples = COMPONENTS[name]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from rfmdp.learning.store import SetStore
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policy_bound import initial_guarantee
-from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
 
@@ -40,13 +38,11 @@ class Learner:
         self.counted = ids.model
         self.confidence = setup.method.confidence
         self.ledger: Ledger = setup.method.budget.ledger(setup.shares(), self.confidence, ids)
-        learns = self.learned.payments is not None
-        seen = Tally.empty(self.counted, visits=learns, starts=setup.random_start)
         self.sets = SetStore(
             self.confidence, self.counted.marginals.outcome_ptr, self.ledger.delta,
-            setup.floors(ids), prior=ids.prior, name=self.counted.marginal_name,
+            ids.floors(setup.p_min), prior=ids.prior, name=self.counted.marginal_name,
         )  # fmt: skip
-        self.sampling = Sampling(setup, self.learned, self.sets, seen, watch)
+        self.sampling = Sampling(setup, self.learned, self.sets, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
         self._nothing = self._without_data()
         anytime = self.confidence.validity is Validity.ANYTIME
@@ -135,7 +131,7 @@ class Learner:
             fresh, optimistic, solution = self._prove(last)
         guarantee, performance = last.guarantee, last.performance
         if solution is not None:
-            sampling.exploration.robust = rows = solution.policy.rows
+            sampling.robust = rows = solution.policy.rows
         if solution is not None and standing.improves(fresh, guarantee):
             guarantee = fresh
             standing.adopt(solution, sampling.seen.counts, self._evidence())
@@ -144,7 +140,7 @@ class Learner:
         self.history.append(
             Point(
                 sampling.done, sampling.steps, guarantee, fresh, performance, optimistic,
-                sampling.exploration.plans, int(np.count_nonzero(sampling.seen.totals)),
+                sampling.plans, int(np.count_nonzero(sampling.seen.totals)),
                 *self._watch.spent(),
             )
         )  # fmt: skip
@@ -221,12 +217,10 @@ class Learner:
 
     def _state(self) -> dict[str, AnyArray]:
         """Return everything that decides how the run goes on, as arrays."""
-        sampling, standing = self.sampling, self.standing
+        standing = self.standing
         last = self.history[-1] if self.history else self._nothing
-        plans = sampling.exploration.plans, sampling.due, sampling.earliest
         state: dict[str, AnyArray] = {
-            **sampling.state(),
-            "numbers": np.array([*plans, sampling.done, sampling.steps, standing.proven_at]),
+            "proven_at": np.array([standing.proven_at]),
             "seconds": np.array([last.seconds, last.processor]),
             "later": np.array(standing.looks[standing.proven_at :], dtype=np.int64),
         }
@@ -241,18 +235,16 @@ class Learner:
         evidence = sampling.evidence if self.setup.records is None else None  # those are read anew
         optional = {"rewards": sampling.unknown, "evidence": evidence}
         return {
-            "sets": self.sets, "explore": sampling.exploration.sets, "seen": sampling.seen,
+            "sampling": sampling, "sets": self.sets, "explore": sampling.sets,
+            "seen": sampling.seen,
             **{name: store for name, store in optional.items() if store is not None},
         }  # fmt: skip
 
     def restore(self, run: Run, place: str) -> None:
         """Go on where a saved run was, with the same random sequence."""
         require_same(run.settings, self.settings(), place)
-        state, sampling, standing = run.state, self.sampling, self.standing
-        sampling.restore(state)
-        numbers = (int(x) for x in state["numbers"])
-        sampling.exploration.plans, sampling.due, sampling.earliest = islice(numbers, 3)
-        sampling.done, sampling.steps, standing.proven_at = numbers
+        state, standing = run.state, self.standing
+        standing.proven_at = int(state["proven_at"][0])
         standing.solution = run.solution
         standing.evidence = dict(run.evidence)
         standing.looks = list(run.looks)
@@ -264,7 +256,7 @@ class Learner:
             stored.restore(arrays_of(state, prefix))
         self.evaluator.warm.update({k: np.array(v) for k, v in arrays_of(state, "warm").items()})
         self.history, self.alarms = list(run.history), list(run.alarms)
-        self.checks, self._checked = run.checks, sampling.steps
+        self.checks, self._checked = run.checks, self.sampling.steps
 
 
 class StandingGuarantee:

@@ -149,18 +149,12 @@ class UnknownRewards:
         self.observed = np.zeros(model.rows)
 
     @property
-    def ends(self) -> tuple[float, float] | None:
-        """The range of random rewards; None if a row always pays the same."""
-        span = self.family.range
-        return (span.low, span.high) if isinstance(self.family, MixtureReward) else None
-
-    @property
     def settings(self) -> dict[str, Any]:
         """What tells runs apart: the kind of rewards and their range."""
         kind = "mixture" if isinstance(self.family, MixtureReward) else "constant"
         return {"kind": kind, "low": self.family.range.low, "high": self.family.range.high}
 
-    def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
+    def take(self, visits: IntArray, payer: Payer) -> None:
         """Take note of what new visits paid; `visits` (R,) are all so far.
 
         Raises
@@ -171,7 +165,7 @@ class UnknownRewards:
         fresh = visits - self.visits
         self.visits += fresh
         at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
-        paid = payer(at, fresh[at], seed, trajectory)
+        paid = payer(at, fresh[at])
         self.family.range.scale(paid.least)
         self.family.range.scale(paid.most)
         if isinstance(self.family, MixtureReward):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rfmdp.learning.explore import ExplorationState, planning_sets
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.schedule import NEVER, Watch
 from rfmdp.learning.setup import LearnedModel, Setup
@@ -17,44 +16,39 @@ from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.tally import Tally
-from rfmdp.types import AnyArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 CHUNK = 2_000_000  # steps between two looks at the clock
 
 
 class Sampling:
-    """What was sampled, `seen`, in `done` trajectories and `steps`, and what to sample next.
+    """What was sampled, in `done` trajectories and `steps`, and what to sample next.
 
-    `sets` are those of the guarantee, made from the counts in `seen`.
+    An exploration plans with it; nothing of it is the hidden truth. `guard` are the sets of the
+    guarantee.
     """
 
-    def __init__(
-        self, setup: Setup, learned: LearnedModel, sets: SetStore, seen: Tally, watch: Watch
-    ) -> None:
+    def __init__(self, setup: Setup, learned: LearnedModel, guard: SetStore, watch: Watch) -> None:
         self.setup, self.learned, self._watch = setup, learned, watch
-        self.seen, method = seen, setup.method
-        self.exploration = ExplorationState(
-            planner=Planner(learned.model, learned.spec, watch.deadline),
-            sets=planning_sets(
-                method.exploration.error, sets.ptr, method.confidence, sets.delta
-            ),
-            seen=seen, plans=0, length=setup.length, robust=None,
-        )  # fmt: skip
-        self.chunk = max(1, CHUNK // setup.length)
-        self.behaviour: Behaviour | None = None
-        self.limits = np.zeros(len(sets.ptr) - 1, dtype=np.int64)
-        self.due = self.earliest = 0  # trajectories at which a new plan is due, and may be made
-        self.done, self.steps = 0, 0
         counted, episodes = learned.model, setup.episodes
+        self.unknown, self._payer = learned.payments, None
+        self.seen = Tally.empty(counted, visits=self.unknown is not None, starts=setup.random_start)
+        self.planner = Planner(counted, learned.spec, watch.deadline)
+        self.sets = setup.method.exploration.sets(guard)  # to plan with
+        self.behaviour: Behaviour | None = None
+        self.value: FloatArray | None = None  # (S,) of the last optimistic plan
+        self.robust: IntArray | None = None  # rows (steps, S) of the last robust policy
+        self.limits = np.zeros(len(guard.ptr) - 1, dtype=np.int64)
+        self.plans = self.due = self.earliest = 0  # next plan: after which trajectories
+        self.done = self.steps = 0
         self.evidence: Evidence | None = None  # what is checked; records bring theirs
         if episodes is not None and episodes.observed:
             self.evidence = Evidence(counted)
         self._sampler = None
         if episodes is not None:
-            self._sampler = episodes.sampler(counted, evidence=self.evidence)
-        self.unknown, self._payer = learned.payments, None
+            self._sampler = episodes.sampler(counted, self.evidence)
         if self.unknown is not None:
-            self._payer = setup.source.payer(self.unknown.name, self.unknown.ends)
+            self._payer = setup.source.payer(self.unknown.name)
 
     def count(self, records: Log) -> None:
         """Count all recorded transitions at once."""
@@ -81,6 +75,7 @@ class Sampling:
         """Run trajectories up to number `goal`, planning anew when it is due."""
         setup = self.setup
         assert self._sampler is not None  # the source draws
+        chunk = max(1, CHUNK // setup.length)
         while self.done < goal and not (self.done and self._watch.over()):
             doubled = bool(np.any(self.seen.totals >= self.limits))
             if self.done >= self.due or (self.done >= self.earliest and doubled):
@@ -91,7 +86,7 @@ class Sampling:
                 limits = np.full_like(limits, NEVER)
                 stop = min(stop, self.earliest)
             assert self.behaviour is not None
-            some = min(stop - self.done, self.chunk)
+            some = min(stop - self.done, chunk)
             request = Trajectories(self.behaviour, setup.length, some, setup.seed, self.done)
             done, steps = self._sampler.run_until(request, limits, self.seen)
             self.done += done
@@ -101,28 +96,30 @@ class Sampling:
 
     def _plan(self) -> None:
         """Plan anew what to sample."""
-        setup, exploring = self.setup, self.exploration
+        method = self.setup.method
         self._watch.tell("planning", self.done)
-        low = setup.spec.agent is not MAX
-        exploring.planner.pay(self.learned.paid(low))
-        self.behaviour = setup.method.exploration.plan(exploring)
-        exploring.plans += 1
-        schedule = setup.method.schedule
-        self.limits = schedule.limits(self.seen.totals)
-        self.due = schedule.next(self.done)
-        self.earliest = min(schedule.earliest(self.done), self.due)
+        self.planner.pay(self.learned.paid(low=self.setup.spec.agent is not MAX))
+        self.behaviour = method.exploration.plan(self)
+        self.plans += 1
+        self.limits = method.schedule.limits(self.seen.totals)
+        self.due = method.schedule.next(self.done)
+        self.earliest = min(method.schedule.earliest(self.done), self.due)
 
     def _take_rewards(self) -> None:
         """Take note of what new visits paid, if rewards are learned."""
         if self.unknown is not None and self._payer is not None:
-            self.unknown.take(self.seen.visits, self._payer, self.setup.seed, self.done)
+            self.unknown.take(self.seen.visits, self._payer)
             self.unknown.check_ends(self.learned.model, self.setup.source.last)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return the arrays that `restore` needs; the learner saves the numbers."""
-        exploring = self.exploration
-        state = {"limits": self.limits, "choice": exploring.planner.choice.copy()}
-        optional = {"robust": exploring.robust, "value": exploring.value}
+        """Return the arrays that `restore` needs."""
+        numbers = [self.plans, self.due, self.earliest, self.done, self.steps]
+        state = {
+            "numbers": np.array(numbers),
+            "limits": self.limits,
+            "choice": self.planner.choice.copy(),
+        }
+        optional = {"robust": self.robust, "value": self.value}
         if self.behaviour is not None:
             optional["rows"] = self.behaviour.rows
             state["other"] = np.array([self.behaviour.other])
@@ -130,8 +127,10 @@ class Sampling:
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a saved state."""
-        exploring, self.limits = self.exploration, state["limits"]
-        exploring.planner.choice[:] = state["choice"]
-        exploring.robust, exploring.value = state.get("robust"), state.get("value")
+        numbers = [int(x) for x in state["numbers"]]
+        self.plans, self.due, self.earliest, self.done, self.steps = numbers
+        self.limits = state["limits"]
+        self.planner.choice[:] = state["choice"]
+        self.robust, self.value = state.get("robust"), state.get("value")
         if "rows" in state:
             self.behaviour = Behaviour(state["rows"], float(state["other"][0]))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rfmdp.errors import FileError
 from rfmdp.formats.files import save
-from rfmdp.learning.learn import learn
+from rfmdp.learning.learn import learn, saving_place
 from rfmdp.learning.run import Progress
 from rfmdp.running import TaskResult, run_many
 
@@ -24,15 +23,6 @@ if TYPE_CHECKING:
 
 SeedProgress = Callable[[int, Progress], None]
 """Called with a seed and what its run is doing."""
-
-
-class LearnCall(NamedTuple):
-    """What every seed asks of `learn`."""
-
-    source: FactoredMDP | Source
-    spec: Spec | Property
-    settings: Mapping[str, Any]  # of `learn`
-    progress: SeedProgress | None
 
 
 class SeedTask(NamedTuple):
@@ -78,10 +68,15 @@ def learn_seeds(
         Called here with every result, in the order of the seeds, as soon as it is its turn.
     """
     files = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
-    _check_files([name for name in files if name is not None], resume)
+    saved = [name for name in files if name is not None and Path(name).exists()]
+    for name in [] if resume else files:  # refused before any process starts
+        saving_place(name, None)
+    if resume and not saved:
+        saving_place(None, files[0] or "a file")
     tasks = [SeedTask(*pair) for pair in zip(seeds, files, strict=True)]
-    if scheduler is not None:
-        tasks = [task._replace(file=None, saved=_content(task.file)) for task in tasks]
+    if scheduler is not None:  # workers may not see files
+        there = {name: Path(name).read_bytes() for name in saved}
+        tasks = [SeedTask(task.seed, None, there.get(task.file or "")) for task in tasks]
 
     def keep(result: TaskResult) -> None:
         place = files[result.number]
@@ -90,7 +85,7 @@ def learn_seeds(
         if done is not None:
             done(result)
 
-    work = partial(learn_seed, LearnCall(source, spec, settings, progress))
+    work = partial(learn_seed, partial(learn, source, spec, **settings), progress)
     return run_many(work, tasks, jobs=jobs, scheduler=scheduler, patience=patience, done=keep)
 
 
@@ -104,7 +99,7 @@ def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> 
     return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
 
 
-def learn_seed(call: LearnCall, task: SeedTask) -> Run:
+def learn_seed(learner: Callable[..., Run], progress: SeedProgress | None, task: SeedTask) -> Run:
     """Learn with one seed; a saved run goes on, also on a machine that does not see its file.
 
     A file that is there is one to go on with, or one that a lost process left.
@@ -113,33 +108,7 @@ def learn_seed(call: LearnCall, task: SeedTask) -> Run:
         with TemporaryDirectory() as folder:
             place = Path(folder) / "run.rfmdp"
             place.write_bytes(task.saved)
-            return learn_seed(call, task._replace(file=str(place), saved=None))
-    return learn(
-        call.source,
-        call.spec,
-        seed=task.seed,
-        output=task.file,
-        resume=task.file if task.file is not None and Path(task.file).exists() else None,
-        progress=None if call.progress is None else partial(call.progress, task.seed),
-        **call.settings,
-    )
-
-
-def _check_files(files: Sequence[str], resume: bool) -> None:
-    """Refuse to go on with nothing, and to write over runs, before any process starts."""
-    existing = [file for file in files if Path(file).exists()]
-    if resume and not existing:
-        raise FileError(
-            f"Resume: {next(iter(files), None)} must be a saved run, found no file; start without "
-            "it."
-        )
-    if existing and not resume:
-        raise FileError(
-            f"{existing[0]}: must not exist, a run would be lost; resume it (`resume=`), or name "
-            "another file."
-        )
-
-
-def _content(file: str | None) -> bytes | None:
-    """Return what a run file holds, if it is there."""
-    return Path(file).read_bytes() if file is not None and Path(file).exists() else None
+            return learn_seed(learner, progress, task._replace(file=str(place), saved=None))
+    tell = None if progress is None else partial(progress, task.seed)
+    resume = task.file if task.file is not None and Path(task.file).exists() else None
+    return learner(seed=task.seed, output=task.file, resume=resume, progress=tell)

@@ -73,18 +73,6 @@ class Setup:
         """The source if it draws; None if it hands over what was recorded."""
         return self.source if self.records is None else None  # type: ignore[return-value]
 
-    def floors(self, ids: Identifiers) -> FloatArray:
-        """Return the assumed least probability of the outcomes of every identifier, (M,)."""
-        floors = ids.floors(self.p_min)
-        sizes = ids.model.marginals.sizes
-        if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
-            largest = int(np.argmax(floors * sizes))
-            raise ModelError(
-                f"p_min: outcomes with at least {self.p_min:g} each must sum to 1 at most, but "
-                f"{ids.model.marginal_name(largest)} has {sizes[largest]}; take a smaller one."
-            )
-        return floors
-
     def shares(self) -> Shares:
         """Return how beta is divided among model, rewards and the start.
 

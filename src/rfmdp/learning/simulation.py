@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,27 +17,35 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.intervals import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import unroll
-from rfmdp.objective import MAX, Globally, Spec, Total, Until
+from rfmdp.model.unroll import Unrolled, unroll
+from rfmdp.objective import (
+    MAX,
+    Cumulative,
+    Discounted,
+    Globally,
+    Instantaneous,
+    Next,
+    Reach,
+    ReachReward,
+    Spec,
+    Total,
+    Until,
+)
 from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.problem import row_rewards
+from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.simulator import (
     Behaviour,
     DrawnTrajectories,
-    Measured,
     Simulator,
     Trajectories,
     Transitions,
     behaviour_of,
-    measure,
     record,
-    unrolled_spec,
-    with_state_arrays,
 )
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -65,6 +73,18 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What a property asks of a trajectory."""
+
+    stop: BoolArray | None  # (S,) where a trajectory ends
+    target: BoolArray | None  # (S,) last states that are a success; None: a reward is measured
+    reward: str | None = None
+    discount: float = 1.0
+    steps: int | None = None  # of the objective itself
+    last: FloatArray | None = None  # (S,) what the last state pays; nothing else is paid then
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scene:
     """A model, possibly unrolled in time, with what to do in it and what to look at."""
 
@@ -89,7 +109,6 @@ class Scene:
         seed: int,
         *,
         confidence: float = 0.95,
-        threads: int | None = None,
     ) -> Simulation:
         """Return an estimate of what is looked at; see `simulate`."""
         measured, world, behaviour = self.measured, self.model, self.behaviour
@@ -103,7 +122,7 @@ class Scene:
         started = time.perf_counter()
         batch = simulator.run(
             Trajectories(behaviour, steps, trajectories, seed),
-            reward=paid, discount=measured.discount, threads=threads,
+            reward=paid, discount=measured.discount,
         )  # fmt: skip
         seconds = time.perf_counter() - started
         if measured.last is not None:
@@ -148,7 +167,6 @@ def simulate(
     trajectories: int = 10_000,
     seed: int = 0,
     confidence: float = 0.95,
-    threads: int | None = None,
 ) -> Simulation:
     """Return an estimate of the value of a policy, with a confidence interval.
 
@@ -166,8 +184,6 @@ def simulate(
         would follow is not counted; `ended` and `lost` say how many trajectories were not cut off.
     confidence
         Of the interval: exact for probabilities, approximate for rewards.
-    threads
-        Parts to run side by side; the result does not depend on it.
 
     Raises
     ------
@@ -199,7 +215,7 @@ def simulate(
     if isinstance(policy, Solution | Run):
         policy = policy.policy
     scene = scene_of(model, policy, as_spec(spec, model, settled=True))
-    return scene.simulate(length, trajectories, seed, confidence=confidence, threads=threads)
+    return scene.simulate(length, trajectories, seed, confidence=confidence)
 
 
 def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
@@ -209,37 +225,79 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
     ever is measured as reaching states from which it cannot be left any more: under a fixed policy
     every trajectory leaves the set or comes to such a state, sooner or later.
     """
-    behaviour, goal = behaviour_of(model, policy), with_state_arrays(model, spec)
-    states = np.arange(model.states)
-    rows = np.arange(model.rows)
+    behaviour, objective = behaviour_of(model, policy), spec.objective
+    states, rows = np.arange(model.states), np.arange(model.rows)
     world = model
-    if isinstance(goal.objective, Until | Globally) and goal.objective.earliest > 0:
+    if isinstance(objective, Until | Globally) and objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
                 "simulate: a property with a first step (F>=k, U[a,b], G[a,b]) needs a policy or "
                 "None, found a behaviour that takes other actions by chance."
             )
-        latest, earliest = goal.objective.latest, goal.objective.earliest
-        unrolled = unroll(model, behaviour.rows, latest, earliest)
-        goal = unrolled_spec(model, goal, unrolled)
+        unrolled = unroll(model, behaviour.rows, objective.latest, objective.earliest)
+        spec = unrolled_spec(model, spec, unrolled)
         states, rows, world = unrolled.states, unrolled.rows, unrolled.model
         behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
-    return Scene(world, behaviour, _measured(world, behaviour, goal), model, states, rows)
+    return Scene(world, behaviour, measure(world, behaviour, spec), model, states, rows)
 
 
-def _measured(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
-    """Return what to look at, where only rows of the behaviour are taken."""
-    objective = spec.objective
-    if isinstance(objective, Globally) and objective.latest is None:
-        graph = _graph(model, behaviour)
-        stay = np.asarray(objective.stay)
-        kept = ~graph.positive(~stay, agent=MAX, nature=MAX)
-        return Measured(kept | ~stay, kept)
-    if isinstance(objective, Total):
-        paid = row_rewards(model, objective.reward) != 0.0
-        over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
-        return Measured(over, None, objective.reward)
-    return measure(model, spec)
+def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
+    """Return what to look at in a trajectory, where only rows of the behaviour are taken.
+
+    Raises
+    ------
+    UnsupportedError
+        For objectives whose value is no mean over what trajectories of finite length show.
+    """
+    match objective := spec.objective:
+        case Reach():
+            target = where(model, objective.target)
+            return Measured(target, target)
+        case Until(earliest=0):
+            target = where(model, objective.target)
+            return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
+        case Globally(earliest=0, latest=int()):
+            stay = where(model, objective.stay)
+            return Measured(~stay, stay, steps=objective.latest)
+        case Globally(latest=None):
+            stay = where(model, objective.stay)
+            kept = ~_graph(model, behaviour).positive(~stay, agent=MAX, nature=MAX)
+            return Measured(kept | ~stay, kept)
+        case Next():
+            return Measured(None, where(model, objective.target), steps=1)
+        case ReachReward():
+            return Measured(where(model, objective.target), None, objective.reward)
+        case Cumulative():
+            return Measured(None, None, objective.reward, objective.discount, objective.steps)
+        case Instantaneous():
+            paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
+            return Measured(None, None, steps=objective.step, last=paid)
+        case Discounted():
+            return Measured(None, None, objective.reward, objective.discount)
+        case Total():
+            paid = row_rewards(model, objective.reward) != 0.0
+            over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
+            return Measured(over, None, objective.reward)
+    raise UnsupportedError(
+        "Trajectories of finite length do not show means in the long run nor budgets; got "
+        f"{type(objective).__name__}."
+    )
+
+
+def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
+    """Return the specification for a model unrolled in time, with 0 as the earliest step.
+
+    States there know how many steps are gone. So `stay U[a,b] target` becomes an until whose target
+    begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
+    """
+    here = spec.objective
+    sets: dict[str, Any] = {n: where(model, s)[unrolled.states] for n, s in here.sets.items()}
+    match here:
+        case Until(earliest=earliest):
+            sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
+        case Globally(earliest=earliest):
+            sets |= {"stay": sets["stay"] | (unrolled.steps < earliest), "earliest": 0}
+    return replace(spec, objective=replace(here, **sets))
 
 
 def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:

@@ -8,7 +8,6 @@ assumption.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -30,14 +29,14 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
-ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius")
+ARRAYS = ("counts", "totals", "nominal", "lower", "upper", "radius")
 
 
 class SetStore:
     """Sets per identifier, made from counts by a confidence set.
 
-    Sets that are valid at any time are intersected with what was known before, so they are
-    nested; sets of a single look are replaced.
+    Boxes that are valid at any time are intersected with what was known before, so they are
+    nested; other sets are replaced.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class SetStore:
     floors
         (M,) assumed least probability of every declared outcome; none assumes nothing.
     nested
-        Whether to intersect; by default if the set is valid at any time.
+        Whether to intersect boxes; by default if the set is valid at any time.
     prior
         What is known before any data: every set is intersected with its box. None: nothing.
     name
@@ -65,20 +64,20 @@ class SetStore:
         prior: Marginals | None = None,
         name: Callable[[int], str] = str,
     ) -> None:
-        self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
-        self._name = name
-        count = len(outcome_ptr) - 1
-        size = int(outcome_ptr[-1])
+        self.confidence, self.ptr, self.delta, self._name = confidence, outcome_ptr, delta, name
+        count, size = len(outcome_ptr) - 1, int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
-        self.nested = confidence.validity is Validity.ANYTIME if nested is None else nested
         self.counts = np.zeros(size, dtype=np.int64)
         self.totals = np.zeros(count, dtype=np.int64)
         everything = np.arange(count)
         fresh = self._fresh(everything)
-        self.kind, self.radius = fresh.kind.copy(), fresh.radius.copy()
-        self.nominal = fresh.nominal.copy()
+        self._kind = fresh.kind  # boxes all, or none
+        self.boxes = bool(np.all(fresh.kind == Kind.BOX))
+        anytime = confidence.validity is Validity.ANYTIME
+        self._nested = self.boxes and (anytime if nested is None else nested)
+        self.radius, self.nominal = fresh.radius.copy(), fresh.nominal.copy()
         self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
-        self._known = self._known_box(prior, fresh.kind == Kind.BOX)
+        self._known = self._known_box(prior)
         self._absorb(everything, fresh)
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> int:
@@ -92,20 +91,15 @@ class SetStore:
             If the data contradict an assumption: no distribution is left in the set of an
             identifier, which is named with its counts.
         """
-        chosen = np.arange(len(self.kind)) if which is None else which
-        pointers, at = self.part(chosen)
+        chosen = np.arange(len(self.totals)) if which is None else which
+        pointers, at = self._part(chosen)
         stale = chosen[segment_any(counts[at] != self.counts[at], pointers)]
         if len(stale):
-            pointers, at = self.part(stale)
+            pointers, at = self._part(stale)
             self.counts[at] = counts[at]
             self.totals[stale] = segment_sum(counts[at].astype(np.float64), pointers)
             self._absorb(stale, self._fresh(stale))
         return len(stale)
-
-    @property
-    def boxes(self) -> bool:
-        """Whether all sets are boxes."""
-        return bool(np.all(self.kind == Kind.BOX))
 
     def marginals(self) -> Marginals:
         """Return the sets as marginals of a model."""
@@ -114,7 +108,7 @@ class SetStore:
         single = segment_lengths(self.ptr) == 1
         return Marginals.of_kind(
             self.ptr,
-            np.where(single, Kind.SINGLETON, self.kind),
+            np.where(single, Kind.SINGLETON, self._kind),
             normalised(self.nominal.copy(), self.ptr),
             self.lower.copy(),
             self.upper.copy(),
@@ -130,69 +124,52 @@ class SetStore:
         for name in ARRAYS:
             setattr(self, name, np.array(state[name]))
 
-    def part(self, which: IntArray) -> tuple[IntArray, IntArray]:
+    def _part(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
         return starts(segment_lengths(self.ptr)[which]), entries(self.ptr, which)
 
     def _fresh(self, which: IntArray) -> Marginals:
         """Return the sets of some identifiers, made from their counts and nothing else."""
-        pointers, at = self.part(which)
+        pointers, at = self._part(which)
         return self.confidence.sets(pointers, self.counts[at], self.delta[which])
 
-    def _known_box(
-        self, prior: Marginals | None, box: BoolArray
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return bounds (O,) that hold before any data, None if there are none; `box` (M,) sets."""
+    def _known_box(self, prior: Marginals | None) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds (O,) that hold before any data."""
         sizes = segment_lengths(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
         narrowed = {
-            "p_min: a least probability": floors > 0.0,
-            "Prior knowledge:": np.zeros_like(box) if prior is None else informed(prior),
+            "p_min: a least probability": bool(np.any(floors > 0.0)),
+            "Prior knowledge:": prior is not None and bool(np.any(informed(prior))),
         }
-        for what, which in narrowed.items():
-            if np.any(which & ~box):
+        for what, needs_boxes in narrowed.items():
+            if needs_boxes and not self.boxes:
                 raise UnsupportedError(
                     f"{what} needs boxes; {self.confidence.label} gives other sets. Use Mixture() "
                     "or ClopperPearson()."
                 )
-        least = np.repeat(floors, sizes)
+        lower = np.repeat(floors, sizes)
+        upper = one_minus(lower, 1.0)
         if prior is not None:
-            lower = np.maximum(least, prior.lower)
-            upper = one_minus(least, 1.0)
-            return lower, np.minimum(upper, prior.upper)
-        return (least, one_minus(least, 1.0)) if np.any(floors > 0.0) else None
+            lower, upper = np.maximum(lower, prior.lower), np.minimum(upper, prior.upper)
+        return lower, upper
 
     def _absorb(self, which: IntArray, fresh: Marginals) -> None:
         """Store new sets of some identifiers, narrowed by what else is known of them."""
-        pointers, at = self.part(which)
-        if self.nested or self._known is not None:
-            fresh = self._narrowed(which, at, fresh)
-        self.kind[which], self.radius[which] = fresh.kind, fresh.radius
-        self.lower[at], self.upper[at] = fresh.lower, fresh.upper
-        inside = (fresh.lower <= fresh.nominal) & (fresh.nominal <= fresh.upper)
-        moved = (fresh.kind == Kind.BOX) & ~segment_all(inside, pointers)
-        middle = box_centres(pointers, fresh.lower, fresh.upper)
-        self.nominal[at] = np.where(moved[owners(pointers)], middle, fresh.nominal)
-
-    def _narrowed(self, which: IntArray, at: IntArray, fresh: Marginals) -> Marginals:
-        """Return fresh sets intersected with what is known and, if nested, the last sets."""
-        pointers, lower, upper = fresh.outcome_ptr, fresh.lower, fresh.upper
-        box = fresh.kind == Kind.BOX
-        if self._known is not None:
-            known_lower, known_upper = self._known
-            lower = np.maximum(lower, known_lower[at])
-            upper = np.minimum(upper, known_upper[at])
-        if self.nested:
-            lower = np.maximum(lower, self.lower[at])
-            upper = np.minimum(upper, self.upper[at])
-        self._alarm_if(which, empty_boxes(pointers, lower, upper) & box)
-        lower, upper = tighten(pointers, lower, upper)
-        every = box[owners(pointers)]
-        return replace(
-            fresh,
-            lower=np.where(every, lower, fresh.lower),
-            upper=np.where(every, upper, fresh.upper),
-        )
+        pointers, at = self._part(which)
+        lower, upper, nominal = fresh.lower, fresh.upper, fresh.nominal
+        if self.boxes:
+            lower = np.maximum(lower, self._known[0][at])
+            upper = np.minimum(upper, self._known[1][at])
+            if self._nested:
+                lower = np.maximum(lower, self.lower[at])
+                upper = np.minimum(upper, self.upper[at])
+            self._alarm_if(which, empty_boxes(pointers, lower, upper))
+            lower, upper = tighten(pointers, lower, upper)
+            inside = segment_all((lower <= nominal) & (nominal <= upper), pointers)
+            middle = box_centres(pointers, lower, upper)
+            nominal = np.where(inside[owners(pointers)], nominal, middle)
+        self.radius[which] = fresh.radius
+        self.lower[at], self.upper[at], self.nominal[at] = lower, upper, nominal
 
     def _alarm_if(self, which: IntArray, empty: BoolArray) -> None:
         """Raise with the first of the identifiers `which` (N,) whose set is `empty` (N,)."""

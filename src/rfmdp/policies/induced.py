@@ -14,6 +14,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
+from rfmdp.learning.simulation import unrolled_spec
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.unroll import Unrolled, restrict, row_arrays, unfold, unroll
 from rfmdp.objective import BudgetUntil, Parity, Spec, Until
@@ -24,7 +25,6 @@ from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve
-from rfmdp.sources.simulator import unrolled_spec
 from rfmdp.types import Int32Array, IntArray
 
 

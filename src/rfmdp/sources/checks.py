@@ -135,11 +135,10 @@ class Evidence:
         states = model.row_states[before]
         for i, v in enumerate(model.variables):
             codes[v.name + BEFORE] = np.where(first, 0, model.valuations[states, i] - v.low + 1)
-        for _, at, outcome in _drawn(model, shown_outcomes(model, rows, successors)):
-            ids = model.row_marginals[at[1]]
-            place = model.marginals.outcome_ptr[ids] + outcome
-            for name, table in self.tables.items():
-                np.add.at(table, (codes[name][at[0]], place), 1)
+        pair, slots, outcome = shown_outcomes(model, rows, successors).entries()
+        place = model.marginals.outcome_ptr[model.row_marginals[slots]] + outcome
+        for name, table in self.tables.items():
+            np.add.at(table, (codes[name][pair], place), 1)
 
     def checks(self, level: float) -> tuple[Check, ...]:
         """Return what is said about the assumptions; all alarms together have one level."""
@@ -211,15 +210,6 @@ def _name(model: FactoredMDP, identifier: int) -> str:
     return " with ".join(names)
 
 
-def _drawn(
-    model: FactoredMDP, shown: ShownOutcomes
-) -> Iterator[tuple[int, tuple[IntArray, IntArray], IntArray]]:
-    """Yield, for every marginal from the last: which transitions have it, their slots, outcomes."""
-    for back, (slots, outcomes) in enumerate(zip(shown.slots, shown.outcomes, strict=True)):
-        at = np.flatnonzero(slots >= 0)
-        yield back, (at, slots[at]), outcomes[at]
-
-
 def _undeclared(
     model: FactoredMDP, rows: IntArray, shown: ShownOutcomes, times: FloatArray
 ) -> Iterator[Contexts]:
@@ -229,17 +219,16 @@ def _undeclared(
     features[ACTION] = model.row_actions
     features[WHOLE] = np.arange(model.rows)
     slot_row = owners(model.marginal_ptr)
+    pair, slots, outcome = shown.entries()
+    ids = model.row_marginals[slots].astype(np.int64)
     for name, codes in features.items():
         varies = _varies(model, codes[slot_row])
-        ids, place, outcomes, weight = [], [], [], []
-        for _, (at, slots), outcome in _drawn(model, shown):
-            j = model.row_marginals[slots]
-            kept = varies[j]
-            ids.append(j[kept])
-            place.append(codes[rows[at[kept]]])
-            outcomes.append(outcome[kept])
-            weight.append(times[at[kept]])
-        yield _context(model, name, ids, place, outcomes, weight, int(varies.sum()))
+        kept = varies[ids]
+        at = pair[kept]
+        yield Contexts(
+            name, ids[kept], codes[rows[at]].astype(np.int64), outcome[kept], times[at],
+            model.marginals.sizes, int(varies.sum()),
+        )  # fmt: skip
 
 
 def _varies(model: FactoredMDP, codes: AnyArray) -> BoolArray:
@@ -255,23 +244,18 @@ def _other_factors(
     model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
 ) -> Iterator[Contexts]:
     """Yield what factors did in the same step, as contexts of those behind them in the row."""
-    number = len(model.marginals)
-    sizes = model.marginals.sizes
-    for back, (at, slots), outcome in _drawn(model, shown):
-        for ahead in range(back + 1, len(shown.slots)):
-            both = shown.slots[ahead][at] >= 0
-            which = at[both]
-            other = model.row_marginals[shown.slots[ahead][which]].astype(np.int64)
-            pair = (1 + other) * number + model.row_marginals[slots[both]]
-            possible = _drawn_together(model, back, ahead)
-            pairs, ids = np.unique(pair, return_inverse=True)
-            ids = ids.reshape(-1)
-            first, second = pairs // number - 1, pairs % number
-            kept = ((sizes[first] > 1) & (sizes[second] > 1))[ids]
+    number, sizes = len(model.marginals), model.marginals.sizes
+    for ahead in range(1, len(shown.slots)):
+        at = np.flatnonzero(shown.slots[ahead] >= 0)  # they have all that are behind, too
+        first = model.row_marginals[shown.slots[ahead, at]].astype(np.int64)
+        for back in range(ahead):
+            second = model.row_marginals[shown.slots[back, at]]
+            kept = (sizes[first] > 1) & (sizes[second] > 1)
             yield Contexts(
                 "what another factor did in the same step",
-                pair[kept], shown.outcomes[ahead][which][kept], outcome[both][kept],
-                times[which][kept], sizes, possible,
+                ((1 + first) * number + second)[kept], shown.outcomes[ahead, at][kept],
+                shown.outcomes[back, at][kept], times[at][kept], sizes,
+                _drawn_together(model, back, ahead),
             )  # fmt: skip
 
 
@@ -293,28 +277,8 @@ def _tabled(model: FactoredMDP, name: str, table: IntArray) -> Contexts:
     several = model.marginals.sizes[ids] > 1
     return Contexts(
         name, ids[several], code[several], outcome[several], times[several],
-        model.marginals.sizes, _uncertain(model),
+        model.marginals.sizes, int(np.count_nonzero(model.marginals.sizes > 1)),
     )  # fmt: skip
-
-
-def _uncertain(model: FactoredMDP) -> int:
-    return int(np.count_nonzero(model.marginals.sizes > 1))
-
-
-def _context(
-    model: FactoredMDP,
-    name: str,
-    ids: list[AnyArray],
-    codes: list[AnyArray],
-    outcomes: list[AnyArray],
-    times: list[AnyArray],
-    tested: int,
-) -> Contexts:
-    """Return contexts from parts."""
-    nothing = np.empty(0, dtype=np.int64)
-    columns = [np.concatenate([nothing, *c]).astype(np.int64) for c in (ids, codes, outcomes)]
-    weight = np.concatenate([np.empty(0), *times])
-    return Contexts(name, columns[0], columns[1], columns[2], weight, model.marginals.sizes, tested)
 
 
 def _power(log: float) -> str:

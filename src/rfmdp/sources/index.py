@@ -7,7 +7,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.packing import Packing
-from rfmdp.ragged import find, owners, segment_all, segment_lengths
+from rfmdp.ragged import find, owners, segment_all
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 DENSE = 1 << 25  # entries of a table; larger ones are searched
@@ -94,7 +94,8 @@ def _row_table(model: FactoredMDP) -> AnyArray:
     """Return the row of every state and action (S, A), -1 where there is none."""
     rows = np.arange(model.rows)
     at = (model.row_states, model.row_actions)
-    table = _by_column(model.states, len(model.actions), *at, rows)
+    table = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
+    table[at] = rows
     other = table[at] != rows
     if other.any():
         row = int(np.argmax(other))
@@ -102,33 +103,6 @@ def _row_table(model: FactoredMDP) -> AnyArray:
             f"Structure: {model.row_name(row)} must be one choice, found several of that name; "
             "give them different names, so that an observed action says which it is."
         )
-    return table
-
-
-def choices(model: FactoredMDP) -> tuple[AnyArray, tuple[str, ...]]:
-    """Return rows by state and action (S, A), -1 where there is none, and names of the actions.
-
-    Where a state has several choices of one name, actions are the numbers of choices. States
-    without choice (`deadlock`) have none.
-    """
-    rows = np.flatnonzero(np.repeat(~model.label("deadlock"), segment_lengths(model.row_ptr)))
-    states = model.row_states[rows]
-    number = rows - model.row_ptr[states]
-    names: tuple[str, ...] = model.actions
-    table = _by_column(model.states, len(names), states, model.row_actions[rows], rows)
-    if np.count_nonzero(table >= 0) < len(rows):
-        names = tuple(f"choice {i + 1}" for i in range(int(number.max()) + 1))
-        table = _by_column(model.states, len(names), states, number, rows)
-    used = np.flatnonzero((table >= 0).any(axis=0))
-    return table[:, used], tuple(names[a] for a in used)
-
-
-def _by_column(
-    states: int, columns: int, at: AnyArray, column: AnyArray, rows: IntArray
-) -> AnyArray:
-    """Return a table (S, A) with some rows at their places, -1 elsewhere."""
-    table = np.full((states, columns), -1, dtype=np.int32)
-    table[at, column] = rows
     return table
 
 

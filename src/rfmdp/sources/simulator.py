@@ -1,36 +1,19 @@
 """Trajectories of a known model under a policy, by compiled code, and what they show.
 
-Trajectory i of seed s is the same for every number of threads and every cut into batches.
+Trajectory i of seed s is the same for every cut into batches.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import Unrolled
-from rfmdp.objective import (
-    Cumulative,
-    Discounted,
-    Globally,
-    Instantaneous,
-    Next,
-    Objective,
-    Reach,
-    ReachReward,
-    Spec,
-    Total,
-    Until,
-)
-from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.tally import Tally
-from rfmdp.threads import side_by_side
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 MOST = 500_000_000  # transitions that are recorded at once
@@ -111,40 +94,25 @@ class Simulator:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
-        threads: int | None = None,
     ) -> DrawnTrajectories:
-        """Run trajectories.
+        """Run trajectories, some at a time, so that Ctrl-C ends them.
 
         Parameters
         ----------
         reward : (R,) paid by taking a row; nothing by default
         discount : factor per step of the reward
-        threads : parts to run side by side; one by default. The result does not depend on it.
         """
-        trajectories = request.count
-        parts = max(1, min(threads or 1, trajectories))
         paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
-        counts = np.zeros((parts, len(self.model.marginals.nominal)), dtype=np.int64)
-        returns = np.empty(trajectories)
-        final, lengths = np.empty((2, trajectories), dtype=np.int64)
-        steps = np.zeros(parts, dtype=np.int64)
-        size = max(1, min(-(-trajectories // parts), SLICE // max(request.length, 1)))
-        slices = iter(range(0, trajectories, size))
-
-        def run(part: int) -> None:
-            try:
-                for begin in slices:  # each goes to one thread, whichever asks
-                    end = min(begin + size, trajectories)
-                    mine = replace(request, first=request.first + begin, count=end - begin)
-                    ends = returns[begin:end], final[begin:end], lengths[begin:end]
-                    tally = counts[part], NO_INTS, NO_INTS
-                    steps[part] += self.call(mine, tally, paid=paid, ends=ends)[1]
-            finally:
-                for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
-                    pass
-
-        side_by_side(parts, run)
-        return DrawnTrajectories(counts.sum(axis=0), returns, final, int(steps.sum()))
+        counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
+        returns, steps = np.empty(request.count), 0
+        final, lengths = np.empty((2, request.count), dtype=np.int64)
+        size = max(1, SLICE // max(request.length, 1))
+        for begin in range(0, request.count, size):
+            end = min(begin + size, request.count)
+            part = replace(request, first=request.first + begin, count=end - begin)
+            ends = returns[begin:end], final[begin:end], lengths[begin:end]
+            steps += self.call(part, (counts, NO_INTS, NO_INTS), paid=paid, ends=ends)[1]
+        return DrawnTrajectories(counts, returns, final, steps)
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run until some marginal's total reaches its limit; add to the tally.
@@ -243,81 +211,3 @@ def behaviour_of(model: FactoredMDP, policy: Policy | Behaviour | None) -> Behav
             "simulate: the policy must name a row of its own for each state of the model, or -1."
         )
     return policy
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a property asks of a trajectory."""
-
-    stop: BoolArray | None  # (S,) where a trajectory ends
-    target: BoolArray | None  # (S,) last states that are a success; None: a reward is measured
-    reward: str | None = None
-    discount: float = 1.0
-    steps: int | None = None  # of the objective itself
-    last: FloatArray | None = None  # (S,) what the last state pays; nothing else is paid then
-
-
-def measure(model: FactoredMDP, spec: Spec) -> Measured:
-    """Return what to look at in a trajectory.
-
-    Raises
-    ------
-    UnsupportedError
-        For objectives whose value is no mean over what trajectories of finite length show.
-    """
-    objective = spec.objective
-    match objective:
-        case Reach():
-            target = where(model, objective.target)
-            return Measured(target, target)
-        case Until(earliest=0):
-            target = where(model, objective.target)
-            return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
-        case Globally(earliest=0, latest=int()):
-            stay = where(model, objective.stay)
-            return Measured(~stay, stay, steps=objective.latest)
-        case Next():
-            target = where(model, objective.target)
-            return Measured(None, target, steps=1)
-        case ReachReward():
-            return Measured(where(model, objective.target), None, objective.reward)
-        case Cumulative():
-            return Measured(None, None, objective.reward, objective.discount, objective.steps)
-        case Instantaneous():
-            paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
-            return Measured(None, None, steps=objective.step, last=paid)
-        case Discounted():
-            return Measured(None, None, objective.reward, objective.discount)
-        case Total():
-            return Measured(None, None, objective.reward)
-    raise UnsupportedError(
-        "Trajectories of finite length do not show G without a bound, means in the long run, "
-        "budgets, nor what counts from some step on only (F>=k, U[a,b]); got "
-        f"{type(objective).__name__}."
-    )
-
-
-def with_state_arrays(model: FactoredMDP, spec: Spec) -> Spec:
-    """Return the specification with its sets of states as arrays (S,) of this model."""
-    return replace(spec, objective=replace(spec.objective, **state_sets(model, spec.objective)))
-
-
-def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
-    """Return the specification for a model unrolled in time, with 0 as the earliest step.
-
-    States there know how many steps are gone. So `stay U[a,b] target` becomes an until whose target
-    begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
-    """
-    here = spec.objective
-    sets = {name: holds[unrolled.states] for name, holds in state_sets(model, here).items()}
-    match here:
-        case Until(earliest=earliest):
-            sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
-        case Globally(earliest=earliest):
-            sets |= {"stay": sets["stay"] | (unrolled.steps < earliest), "earliest": 0}
-    return replace(spec, objective=replace(here, **sets))
-
-
-def state_sets(model: FactoredMDP, objective: Objective) -> dict[str, Any]:
-    """Return the sets of states of an objective as arrays (S,), by their names."""
-    return {name: where(model, states) for name, states in objective.sets.items()}

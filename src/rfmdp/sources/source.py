@@ -20,7 +20,7 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import joint_successors
 from rfmdp.outer.problem import row_rewards
-from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
+from rfmdp.ragged import owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.simulator import Simulator, Trajectories
@@ -58,36 +58,8 @@ class Paid:
         return taken
 
 
-Payer: TypeAlias = Callable[[IntArray, IntArray, int, int], Paid]
-# what the new visits of some rows paid, by rows (N,), visits (N,), the seed and the number of the
-# last trajectory
-
-
-def simulated_rewards(truth: FloatArray, ends: tuple[float, float] | None) -> Payer:
-    """Return rewards of a hidden model (R,): always the same, or one of two ends with that mean.
-
-    The sum of a batch of visits is drawn at once from a binomial distribution that depends on the
-    seed and the number of the batch's last trajectory only.
-    """
-
-    def pay(rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
-        mean = truth[rows]
-        if ends is None:
-            return Paid(mean * visits, mean, mean)
-        low, high = ends
-        outside = mean[(mean < low) | (mean > high)]
-        if len(outside):
-            raise ModelError(
-                f"Reward: must lie in [{low:g}, {high:g}], found {outside[0]:g}; guarantees given "
-                "so far are void, widen the range."
-            )
-        chance = np.minimum((mean - low) / (high - low), 1.0)
-        times = np.random.default_rng([seed, trajectory]).binomial(visits, chance)
-        sums = low * visits + (high - low) * times
-        least = np.where(times < visits, low, high)
-        return Paid(sums, least, np.where(times > 0, high, low))
-
-    return pay
+Payer: TypeAlias = Callable[[IntArray, IntArray], Paid]
+# what the new visits of some rows paid, by rows (N,) and visits (N,)
 
 
 class Sampler(Protocol):
@@ -117,8 +89,8 @@ class Source(Protocol):
     def last(self) -> IntArray:
         """States in which episodes were over for ever, ascending: nothing was paid there."""
 
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
-        """Return what says which rewards were paid; `ends` is the range of random ones."""
+    def payer(self, reward: str) -> Payer:
+        """Return what says which rewards were paid."""
 
 
 class Episodes(Source, Protocol):
@@ -205,9 +177,10 @@ class Simulated:
         """Return a simulator that counts."""
         return Simulator(self.truth(counted), self._ends)
 
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
-        """Return the rewards of the truth."""
-        return simulated_rewards(row_rewards(self._truth, reward), ends)
+    def payer(self, reward: str) -> Payer:
+        """Return the rewards of the truth, which are always the same."""
+        paid = row_rewards(self._truth, reward)
+        return lambda rows, visits: Paid(paid[rows] * visits, paid[rows], paid[rows])
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP:
         """Return the learning model with the probabilities of the truth."""
@@ -227,13 +200,14 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     ModelError
         If a successor of the truth shows no outcome of the learning model.
     """
-    identifiers, slots = np.unique(counted.row_marginals, return_index=True)
+    _, slots = np.unique(counted.row_marginals, return_index=True)
     rows = np.unique(owners(counted.marginal_ptr)[slots])
     sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
-    shown = shown_outcomes(counted, np.repeat(rows, sizes), targets)
-    per_slot, slot_ptr = shown.per_slot(counted, mass)
+    pair, slot, outcome = shown_outcomes(counted, np.repeat(rows, sizes), targets).entries()
     ptr = counted.marginals.outcome_ptr
-    sums = np.zeros(len(counted.marginals.nominal))
-    sums[entries(ptr, identifiers)] = per_slot[entries(slot_ptr, slots)]
+    first = np.isin(slot, slots)
+    place = ptr[counted.row_marginals[slot]] + outcome
+    sums = np.zeros(int(ptr[-1]))
+    np.add.at(sums, place[first], mass[pair[first]])
     points = sums / np.repeat(segment_sum(sums, ptr), segment_lengths(ptr))
     return counted.with_marginals(Marginals.from_points(ptr, points))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, find, owners, segment_lengths, starts
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, IntArray
 
 NAMES = ("counts", "totals", "visits", "starts")
 
@@ -96,26 +97,19 @@ def count_transitions(
     return seen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShownOutcomes:
+class ShownOutcomes(NamedTuple):
     """The outcomes that N pairs of a row and its successor show, one per marginal of the row.
 
-    Entry i of every list is about the i-th marginal from the last; a row with fewer marginals has
-    slot -1 there.
+    Line i is about the i-th marginal from the last; a row with fewer marginals has slot -1 there.
     """
 
-    slots: list[IntArray]  # (N,) index into `row_marginals`
-    outcomes: list[IntArray]  # (N,) within the marginal
+    slots: IntArray  # (lines, N) index into `row_marginals`
+    outcomes: IntArray  # (lines, N) within the marginal
 
-    def per_slot(self, model: FactoredMDP, times: AnyArray) -> tuple[FloatArray, IntArray]:
-        """Return how often outcomes were seen, slot by slot, and pointers (slots + 1,) to them."""
-        ptr = starts(model.marginals.sizes[model.row_marginals])
-        counts = np.zeros(int(ptr[-1]))
-        for slot, outcome in zip(self.slots, self.outcomes, strict=True):
-            has = slot >= 0
-            at = ptr[slot[has]] + outcome[has]
-            counts += np.bincount(at, times[has], minlength=len(counts))
-        return counts, ptr
+    def entries(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return all outcomes that are shown, (K,): of which pair, in which slot, and which."""
+        line, pair = np.nonzero(self.slots >= 0)
+        return pair, self.slots[line, pair], self.outcomes[line, pair]
 
 
 def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> ShownOutcomes:
@@ -140,12 +134,12 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
         )
     rest = first[at] - ptr[owner]
     begin, end = model.marginal_ptr[rows], model.marginal_ptr[rows + 1]
-    slots, outcomes = [], []
-    for back in range(int((end - begin).max(initial=0))):
+    lines = int((end - begin).max(initial=0))
+    slots, outcomes = np.empty((2, lines, len(rows)), dtype=np.int64)
+    for back in range(lines):
         has = begin < end - back
-        slot = np.where(has, end - 1 - back, -1)
-        size = np.where(has, model.marginals.sizes[model.row_marginals[slot]], 1)
-        slots.append(slot)
-        outcomes.append(rest % size)
+        slots[back] = np.where(has, end - 1 - back, -1)
+        size = np.where(has, model.marginals.sizes[model.row_marginals[slots[back]]], 1)
+        outcomes[back] = rest % size
         rest = rest // size
     return ShownOutcomes(slots, outcomes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,7 +45,6 @@ def simulate(
     ] = 10_000,
     length: Annotated[int, Option("Steps of a trajectory, at most.")] = 100,
     seed: Annotated[int, Option("Fixes all randomness.")] = 0,
-    threads: Annotated[int | None, Option("Threads; default: all cores.")] = None,
     as_json: Annotated[bool, Option("Print one JSON object.", "--json", section="Output")] = False,
     record: Annotated[
         str | None,
@@ -67,7 +65,7 @@ def simulate(
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.solve import on_product
 
-    check_positive(trajectories=trajectories, length=length, threads=threads)
+    check_positive(trajectories=trajectories, length=length)
     check_writable(record)
     if record is not None:
         check_ending(record)
@@ -89,9 +87,7 @@ def simulate(
         scene = scene_of(fixed.model, None, spec)  # there is one row per state now
         scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
-        simulation = scene.simulate(
-            length, trajectories, seed, threads=threads or os.cpu_count() or 1
-        )
+        simulation = scene.simulate(length, trajectories, seed)
     report = {
         "property": question.text,
         "policy": policy,

@@ -27,6 +27,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import (
@@ -40,8 +41,8 @@ from rfmdp.sources.gym.spaces import (
     whole,
 )
 from rfmdp.sources.gym.table import REWARD, known_table
-from rfmdp.sources.index import Index, absorbing, choices
-from rfmdp.sources.source import Paid, Payer, Sampler, counted_truth
+from rfmdp.sources.index import Index, absorbing
+from rfmdp.sources.source import Paid, Payer, Sampler
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.types import FloatArray, IntArray
 
@@ -70,9 +71,6 @@ class GymSource:
     actions
         Names of the environment's actions, in their order; by default those of the model, in
         their order. Actions of a Dict are called "brake=0 gear=1", as its entries are.
-    truth
-        The model with its true probabilities, if they are known: only to report what policies
-        are worth. The learner does not see it.
 
     Raises
     ------
@@ -89,7 +87,6 @@ class GymSource:
         *,
         observe: Observe | None = None,
         actions: Sequence[str] | None = None,
-        truth: FactoredMDP | None = None,
     ) -> None:
         self.env = make_env(env)
         if isinstance(self.env, require_gymnasium().vector.VectorEnv):
@@ -99,7 +96,6 @@ class GymSource:
             )
         self.space, self.action_space = self.env.observation_space, self.env.action_space
         self.structure = Structure.of(model)
-        self._truth = truth
         self._observe = observe or self._observer([v.name for v in model.variables])
         self._index = Index(model)
         self.actions = self._row_actions(model, actions)
@@ -148,14 +144,13 @@ class GymSource:
         """States in which episodes terminated, ascending."""
         return np.array(sorted(self._last), dtype=np.int64)
 
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+    def payer(self, reward: str) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
         self.declared, self._learns = None, True
-        return lambda rows, visits, seed, trajectory: self._paid.take(rows)
+        return lambda rows, visits: self._paid.take(rows)
 
-    def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
-        """Return the given truth as it is counted, for reports."""
-        return None if self._truth is None else counted_truth(self._truth, counted)
+    def truth(self, counted: FactoredMDP) -> None:
+        """Return nothing: an environment hides its probabilities."""
 
     def agent(self, policy: Policy) -> Callable[..., Any]:
         """Return a policy as a function: observation in, action of the environment out.
@@ -240,30 +235,32 @@ class GymSource:
         return self._starts[state]
 
     def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
-        """Take note of what rows paid, for those who learn rewards."""
-        self._paid.add(rows, paid)
+        """Compare what rows paid with what was declared; without that, note it for `payer`.
 
-    def check_finite(self, rows: IntArray, paid: FloatArray) -> None:
-        """Raise ModelError unless rows paid finite numbers."""
-        wrong = ~np.isfinite(paid)
-        if np.any(wrong):
-            at = int(np.argmax(wrong))
-            shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
-            raise ModelError(
-                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {shown}, must "
-                "pay a finite number; nothing can be said about its rewards."
+        Raises
+        ------
+        ModelError
+            If a payment is no finite number, or not the declared one.
+        """
+        declared = None if self.declared is None else self.declared[rows]
+        wrong, must = ~np.isfinite(paid), "a finite number; nothing can be said about its rewards"
+        if declared is not None and not wrong.any():
+            wrong = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
+        if not wrong.any():
+            if declared is None:
+                self._paid.add(rows, paid)
+            return
+        at = int(np.argmax(wrong))
+        if declared is not None and np.isfinite(paid[at]):
+            must = (
+                f"the declared {declared[at]:g}; declare it, or learn rewards "
+                "(`rewards=MixtureReward(RewardRange(low, high))`)"
             )
-
-    def check_paid(self, rows: IntArray, declared: FloatArray, paid: FloatArray) -> None:
-        """Raise ModelError unless rows paid what was declared."""
-        differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
-        if np.any(differs):
-            at = int(np.argmax(differs))
-            raise ModelError(
-                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {paid[at]:g}, "
-                f"must pay the declared {declared[at]:g}; declare it, or learn rewards "
-                "(`rewards=MixtureReward(RewardRange(low, high))`)."
-            )
+        shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
+        raise ModelError(
+            f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {shown}, must pay "
+            f"{must}."
+        )
 
     def _observer(self, names: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
@@ -289,10 +286,9 @@ class GymSource:
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""
         elements = actions_of(self.action_space)
-        table, columns = choices(model)
-        column = np.full(model.rows, -1, dtype=np.int64)  # -1: a state without choice
-        column[table[table >= 0]] = np.nonzero(table >= 0)[1]
-        used = [columns[a] for a in np.unique(column[column >= 0])]
+        self._index.rows(model.row_states, model.row_actions)  # an action must name one row
+        over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
+        used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
         order = list(names) if names is not None else self._action_order(used)
         if len(order) != len(elements) or not set(used) <= set(order):
             raise ModelError(
@@ -301,7 +297,8 @@ class GymSource:
                 "the order of the environment."
             )
         action = dict(zip(order, elements, strict=True))
-        return [None if a < 0 else action[columns[a]] for a in column.tolist()]
+        pairs = zip(model.row_actions, over, strict=True)
+        return [None if ended else action[model.actions[a]] for a, ended in pairs]
 
     def _action_order(self, used: list[str]) -> list[str]:
         """Return the names of all actions in the environment's order: its own, or the used ones."""

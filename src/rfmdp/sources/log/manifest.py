@@ -149,7 +149,7 @@ class Manifest:
             If a column is missing, or the manifest names one that means nothing.
         """
         variables = [v.name for v in model.variables]
-        defaults = {x: (x,) for x in variables}
+        defaults: dict[str, tuple[str, ...]] = {x: (x,) for x in variables}
         defaults |= {f"{x}'": (f"next_{x}", f"{x}'") for x in variables}
         needed = {*defaults, *(name for name, word in self.columns.items() if word is not None)}
         if len(model.actions) > 1:

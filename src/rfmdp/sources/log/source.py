@@ -165,7 +165,7 @@ class Log:
         """Return what the data say about the assumptions of a learning model."""
         return self.tally(counted)[1].checks(self.level)
 
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+    def payer(self, reward: str) -> Payer:
         """Return what rows paid, whatever it is called in the model.
 
         Raises
@@ -177,7 +177,7 @@ class Log:
             raise DataError(
                 "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."
             )
-        return lambda rows, visits, seed, trajectory: self._paid.take(rows)
+        return lambda rows, visits: self._paid.take(rows)
 
     def _check_ends(self, declared: FloatArray) -> None:
         """Raise DataError if rows must pay in states in which episodes are over."""
