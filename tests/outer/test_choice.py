@@ -1,4 +1,4 @@
-"""Plain and general components side by side: the choice is made for each, and changes no value."""
+"""Which engine settles the open part of a problem: the choice changes no value."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Total
 from rfmdp.outer import unbounded
 from rfmdp.outer.graph.region import analyse
-from rfmdp.outer.plain import general_components
+from rfmdp.outer.plain import is_plain
 from rfmdp.outer.problem import pose
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import Interval, Singleton
@@ -53,25 +53,23 @@ def layered_model(seed: int) -> FactoredMDP:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_choice_per_component_changes_no_value(seed, monkeypatch):
-    """Bounds from the walk meet those of the general loop alone, and the checker takes both."""
+def test_the_choice_of_the_engine_changes_no_value(seed, monkeypatch):
+    """Bounds from compiled code meet those of the general engine, and the checker takes both."""
     model = layered_model(seed)
     agent, nature = PAIRS[seed % len(PAIRS)]
     spec = Spec(OBJECTIVES[seed % 3], agent, nature)
-    mixed = solve(model, spec)
-    monkeypatch.setattr(
-        unbounded, "general_components", lambda r: np.ones(len(r.components.trivial), dtype=bool)
-    )
+    chosen = solve(model, spec)
+    monkeypatch.setattr(unbounded, "is_plain", lambda region: False)
     slow = solve(model, spec)
-    assert mixed.status is Status.CERTIFIED or slow.status is not Status.CERTIFIED
+    assert chosen.status is Status.CERTIFIED or slow.status is not Status.CERTIFIED
     for s in range(model.states):
-        assert mixed.lower[s] <= slow.upper[s]
-        assert slow.lower[s] <= mixed.upper[s]
-    assert verify(mixed).valid
+        assert chosen.lower[s] <= slow.upper[s]
+        assert slow.lower[s] <= chosen.upper[s]
+    assert verify(chosen).valid
 
 
-def test_an_emptiable_row_leaves_the_others_to_the_walk():
-    """Only the component in which nature could linger is a general one."""
+def test_an_emptiable_row_that_pays_is_plain():
+    """Nature may stay, but who stays pays: compiled code will do."""
     ways = [
         [([0], [0, 1])],
         [([3], [1, 2])],  # nature may stay here for ever
@@ -86,7 +84,7 @@ def test_an_emptiable_row_leaves_the_others_to_the_walk():
     assert solve(model, Spec(Reach("goal"), MAX, MAX)).at_initial().lower == 1.0
     paid = pose(model, Spec(ReachReward("goal", "cost"), MIN, MIN))
     region = analyse(paid)
-    assert not general_components(region).any()  # who stays pays
+    assert is_plain(region)  # who stays pays
     assert np.all(analyse(problem).known == 1.0)
 
 

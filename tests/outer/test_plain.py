@@ -155,12 +155,11 @@ def test_policies_of_slow_components_are_found_by_solving_their_chains(spec):
 def walk_through(problem: Problem, width: float) -> PlainWalk:
     """Return the finished walk through a problem without general components."""
     region = analyse(problem)
-    general = plain.general_components(region)
-    assert not general.any()
-    packed = plain.pack(region, np.arange(len(general)), general)
+    assert plain.is_plain(region)
+    packed = plain.pack(region)
     walk = PlainWalk(packed, problem, np.zeros(int(packed.component_ptr[-1])))
-    walk.run(len(general), width, Clock(Limits()))
-    assert walk.component == len(walk.packed.single)
+    walk.run(width, Clock(Limits()))
+    assert walk.done
     return walk
 
 
@@ -230,7 +229,7 @@ def test_large_boxes_and_tiny_products_are_left_to_the_inner_solver():
         labels={"goal": [False, True, False]},
     )  # fmt: skip
     problem = pose(model, Spec(Reach("goal"), MAX, MIN))
-    assert plain.general_components(analyse(problem)).all()
+    assert not plain.is_plain(analyse(problem))
 
 
 @pytest.mark.parametrize("seed", range(40))

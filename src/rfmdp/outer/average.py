@@ -133,14 +133,19 @@ class Gains:
         self.plain = Operator(plain, inner, stats)
         self.lost = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
         self.operator.backup(bias, self.rows)
-        self.paid = self._surplus(self.operator.side(side)[self.rows])
+        self.paid = self._surplus(np.arange(len(self.rows)), self.operator.side(side)[self.rows])
         self._moves = passage.graph.edges.forward[2:]
         self._faces: Faces | None = None
         self._means = np.empty(0)
 
-    def _surplus(self, q: FloatArray) -> FloatArray:
+    def _surplus(self, listed: IntArray, q: FloatArray) -> FloatArray:
         """Return what u must be at least (seen from the side), for rows worth q by the witness."""
-        return self._surplus_of(np.arange(len(self.rows)), q)
+        here = self.bias[self.owner[listed]]
+        surplus = q - here
+        shift = surplus - q  # the error of a sum is a float [Knuth]
+        exact = (q - (surplus - shift)) + (-here - shift) == 0.0
+        surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
+        return surplus + self.side * self.lost if self.lost else surplus
 
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""
@@ -246,15 +251,7 @@ class Gains:
         listed = place[faces.rows]
         taken = np.isinf(keep[listed]) & np.isfinite(best)
         worth = (reward + best + side * slack)[taken]
-        keep[listed[taken]] = self._surplus_of(listed[taken], worth)
-
-    def _surplus_of(self, listed: IntArray, q: FloatArray) -> FloatArray:
-        here = self.bias[self.owner[listed]]
-        surplus = q - here
-        shift = surplus - q  # the error of a sum is a float [Knuth]
-        exact = (q - (surplus - shift)) + (-here - shift) == 0.0
-        surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
-        return surplus + self.side * self.lost if self.lost else surplus
+        keep[listed[taken]] = self._surplus(listed[taken], worth)
 
     def _time(
         self, u: FloatArray, climbing: BoolArray, need: FloatArray, least: float

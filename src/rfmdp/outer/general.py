@@ -1,18 +1,18 @@
-"""Bounds of components in which nature has more than the choice of one box, or may linger.
+"""Bounds of an open part in which nature has more than the choice of one box, or may linger.
 
-What lies below is settled: known, or between proven bounds, of which each side of a proof takes
-its own. `policy_iteration` finds a value, `certify` proves bounds around it, and where that fails
-the value is approached from the strict side (`approach`).
+`policy_iteration` finds a value, `certify` proves bounds around it, and where that fails the value
+is approached from the strict side (`approach`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
 
 from rfmdp.inner.protocol import Side
-from rfmdp.objective import MAX
+from rfmdp.objective import MIN
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.horizon import half_width
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
@@ -30,94 +30,74 @@ NEAREST = 1e2 * FLOOR  # factors that the strict side is approached with differ 
 RESERVE = 0.3  # of the time, for a last proof
 
 
-def solve_general(
-    task: Task,
-    region: Region,
-    settled: tuple[FloatArray, FloatArray] | None,
-    warm: FloatArray | None,
-) -> StateBounds:
-    """Solve the open part of a region.
-
-    `settled` are bounds (S,) of all that is not open; None if all of that is known exactly.
-    """
-    by_levels = not region.cyclic
-    by_levels = by_levels and not (np.isinf(region.known).any() and task.problem.nature is not MAX)
+def solve_general(task: Task, region: Region, warm: FloatArray | None) -> StateBounds:
+    """Solve the open part of a region, see the table of `unbounded`."""
+    infinite = bool(np.isinf(region.known).any())
+    by_levels = not region.cyclic and not (infinite and task.problem.nature is MIN)
     if not by_levels:
         region = region.with_first_policy()
     solver = PolicyIteration(task, region)
     guess = solver.start(warm)
     if by_levels:
-        start = settled or (region.known, region.known)
-        result = _acyclic(task, region, start, guess)
+        result = _acyclic(task, region, guess)
         closed = task.closed(result.lower, result.upper, result.value)
         if closed or result.stopped or task.proves != Side.BOTH:
             return result
-        if not np.isinf(region.known).any():
-            _sharpen(task, region, start, result)
+        if not infinite:
+            _sharpen(task, region, result)
             if task.closed(result.lower, result.upper, result.value):
                 return result
-    return _cyclic(solver, Certifier(task, region, settled), guess)
+    return _cyclic(solver, Certifier(task, region), guess)
 
 
-def _acyclic(
-    task: Task, region: Region, settled: tuple[FloatArray, FloatArray], guess: Guess
-) -> StateBounds:
+def _acyclic(task: Task, region: Region, guess: Guess) -> StateBounds:
     """Return bounds from one sweep over the levels; errors add up by level (see `horizon`)."""
-    operator, model, allowed = task.operator, task.problem.model, region.allowed
+    operator, allowed, total = task.operator, region.allowed, 0.0
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
-    stopped = None
-    total = _half_gap(region, settled)
+    result = StateBounds(lower, upper, value, guess.choice)
     try:
-        for states in region.components.levels():
-            rows = entries(model.row_ptr, states)
-            operator.backup(guess.value, rows)
+        for states, rows in _levels(task, region, guess.value):
             q = operator.middle(rows, allowed)
             total += half_width(operator, rows[allowed[rows]], q)
             operator.choose(q, states, guess.choice, guess.value)
             value[states] = guess.value[states]
             lower[states], upper[states] = value[states] - total, value[states] + total
-            task.clock.check()
-        task.stats.robust_sweeps += 1
         task.clock.tick("solve", total)
     except STOPS as stop:
-        stopped = status_of(stop)
-    return StateBounds(lower, upper, value, guess.choice, stopped)
+        result.stopped = status_of(stop)
+    return result
 
 
-def _sharpen(
-    task: Task, region: Region, settled: tuple[FloatArray, FloatArray], result: StateBounds
-) -> None:
-    """Sweep over the levels once per side, each from its own bounds of settled states.
+def _levels(task: Task, region: Region, value: FloatArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield states and rows of the levels, bottom first, whose rows are backed up from a value."""
+    for states in region.components.levels():
+        rows = entries(task.problem.model.row_ptr, states)
+        task.operator.backup(value, rows)
+        yield states, rows
+        task.clock.check()
+    task.stats.robust_sweeps += 1
+
+
+def _sharpen(task: Task, region: Region, result: StateBounds) -> None:
+    """Sweep over the levels once per side.
 
     The error of a row then counts as often as the row is met: a row with a large error that is
     hardly ever met no longer makes all bounds above it wide.
     """
-    operator, model, allowed = task.operator, task.problem.model, region.allowed
-    q = np.empty(model.rows)
+    operator, q = task.operator, np.empty(task.problem.model.rows)
     with suppress(LimitReached):
-        for side, start in zip((-1.0, 1.0), settled, strict=True):
-            value = np.where(region.open, 0.0, start)
+        for side in (-1.0, 1.0):
+            value = np.where(region.open, 0.0, region.known)
             choice = result.choice.copy()
-            for states in region.components.levels():
-                rows = entries(model.row_ptr, states)
-                operator.backup(value, rows)
+            for states, rows in _levels(task, region, value):
                 q[rows] = operator.side(side)[rows]
-                operator.forbid(q, rows, allowed)
+                operator.forbid(q, rows, region.allowed)
                 operator.choose(q, states, choice, value)
-                task.clock.check()
-            task.stats.robust_sweeps += 1
             if side == -operator.sign:  # the guarantee is that of one policy
                 result.choice = choice
             bound = result.lower if side < 0.0 else result.upper
             bound[region.open] = value[region.open]
-
-
-def _half_gap(region: Region, settled: tuple[FloatArray, FloatArray]) -> float:
-    """Return the most that the values of settled states are off."""
-    finite = ~region.open & np.isfinite(region.known)
-    low, value, high = settled[0][finite], region.known[finite], settled[1][finite]
-    return float(np.max(np.maximum(high - value, value - low), initial=0.0))
 
 
 def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Guess) -> StateBounds:

@@ -24,14 +24,14 @@ from dataclasses import replace
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.protocol import Side, successor_starts
+from rfmdp.inner.protocol import Side
 from rfmdp.objective import MIN
 from rfmdp.outer.graph.region import Region, analyse
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
-from rfmdp.outer.proofs.backups import GUESSED, ProvenBackups
+from rfmdp.outer.proofs.backups import ProvenBackups
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
-from rfmdp.ragged import entries, segment_lengths
+from rfmdp.ragged import entries
 from rfmdp.rounding import UNIT
 from rfmdp.types import FloatArray
 
@@ -131,27 +131,10 @@ class Shifted:
         return bool(ends[self.states].all())
 
     def refuse(self) -> None:
-        """Raise ModelError with a state where nothing is proven: one that is never left, if any."""
+        """Raise ModelError with a state where nothing is proven, that of the least value."""
         problem, model, guess = self.region.problem, self.region.problem.model, self.guess
-        state = int(self.states[0])
-        if guess is not None:
-            rows = guess.choice[self.states]
-            answers = self.task.operator.inner.respond(guess.value, rows)
-            begin = successor_starts(model, rows)
-            owner = np.repeat(np.arange(len(rows)), segment_lengths(begin))
-            taken = answers > GUESSED
-            moves = model.successors[entries(model.successor_ptr, rows)]
-            stays = np.ones(len(rows), dtype=np.bool_)  # where the play never ends
-            inside = np.zeros(model.states, dtype=np.bool_)
-            while True:
-                inside[self.states] = stays
-                left = np.zeros(len(rows), dtype=np.bool_)
-                left[owner[taken & ~inside[moves]]] = True
-                if not (left & stays).any():
-                    break
-                stays &= ~left
-            if stays.any():
-                state = int(self.states[np.argmax(stays)])
+        least = 0 if guess is None else int(np.argmin(guess.value[self.states]))
+        state = int(self.states[least])
         who = "the agent" if problem.agent is MIN else "nature"
         side = "below" if self.side < 0.0 else "above"
         raise ModelError(

@@ -7,7 +7,7 @@ stops, the chain of the rows at hand is solved by elimination, and sweeps go on 
 
 Why loose checks are enough there. No play can go on for ever without paying: an end component of
 free rows is one node, from which only the rows that may leave are taken, and a component in which
-nature could keep a play for ever, by emptying outcomes, is left to `general`. So a play that goes
+nature could keep a play for ever, by emptying outcomes, is not plain. So a play that goes
 on for ever pays infinitely much. In open states only an agent who minimises could cause that,
 against its own interest:
 
@@ -35,7 +35,7 @@ from rfmdp.outer.chain import elimination
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import BUDGET, Clock
-from rfmdp.ragged import entries, owners, segment_any, segment_lengths, segment_sum, starts
+from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -92,48 +92,41 @@ def _representable(problem: Problem) -> BoolArray:
     return rare
 
 
-def general_components(region: Region) -> BoolArray:
-    """Return the components (C,) that are not for the walk."""
-    problem, parts, graph = region.problem, region.components, region.graph
-    state = graph.edges.row_state
-    used = region.allowed & region.open[state]
-    hard = used & ~plain_rows(problem)
+def is_plain(region: Region) -> bool:
+    """Return whether the open part of a region is for compiled code, see above."""
+    problem, graph = region.problem, region.graph
+    used = region.allowed & region.open[graph.edges.row_state]
+    if np.any(used & ~plain_rows(problem)):
+        return False
     bends = used & graph.flexible
-    if bends.any():
-        infinite = np.isinf(region.known)
-        if problem.nature is MIN and infinite.any():  # nature has to keep away from these
-            hard |= bends & graph.rows_possible(infinite)
-        hard |= _lingering(region, bends)
-    general = np.zeros(len(parts.trivial), dtype=np.bool_)
-    general[parts.component[state[hard]]] = True
-    return general
+    if not bends.any():
+        return True
+    infinite = np.isinf(region.known)
+    dodges = problem.nature is MIN and bool(np.any(bends & graph.rows_possible(infinite)))
+    return not dodges and not _lingering(region, bends)
 
 
-def _lingering(region: Region, bends: BoolArray) -> BoolArray:
-    """Return which of the rows `bends` (R,) may keep a play for ever where it pays nothing."""
+def _lingering(region: Region, bends: BoolArray) -> bool:
+    """Return whether rows `bends` (R,) may keep a play for ever where it pays nothing."""
     problem, parts, graph = region.problem, region.components, region.graph
     state, free = graph.edges.row_state, region.finite_rows & (problem.reward == 0.0)
     number = parts.component[state]
     suspect: BoolArray = bends & free & ~parts.trivial[number]
     if not suspect.any():
-        return suspect
+        return False
     chosen = np.zeros(len(parts.trivial), dtype=np.bool_)
     chosen[number[suspect]] = True
     inside = region.open & chosen[parts.component]
     stuck = inside & ~segment_any(free, problem.model.row_ptr)
     leaves = graph.with_rows(free).positive(~inside | stuck, inside, agent=MIN, nature=MIN)
-    result: BoolArray = suspect & ~leaves[state] & graph.rows_can_stay(inside & ~leaves)
-    return result
+    return bool(np.any(suspect & ~leaves[state] & graph.rows_can_stay(inside & ~leaves)))
 
 
-def pack(region: Region, numbers: IntArray, general: BoolArray) -> Packed:
-    """Return the open part with its components in an order given; `general` ones get no rows."""
-    model, parts = region.problem.model, region.components
-    left = np.zeros(model.states, dtype=np.bool_)
-    left[parts.states] = np.repeat(general, segment_lengths(parts.component_ptr))
-    state = region.graph.edges.row_state
-    used = region.allowed & (region.open & ~left)[state]
-    members, node, component_ptr = _nodes(region, numbers, left)
+def pack(region: Region) -> Packed:
+    """Return the open part of a region, in which all rows are plain."""
+    model = region.problem.model
+    used = region.allowed & region.open[region.graph.edges.row_state]
+    members, node, component_ptr = _nodes(region)
     counts = segment_sum(used.astype(np.float64), model.row_ptr)
     per_node = np.bincount(node[members], counts[members], minlength=int(component_ptr[-1]))
     row_ptr = starts(per_node.astype(np.int64))
@@ -193,21 +186,16 @@ def _pack_rows(
     return rows, origin, loops
 
 
-def _nodes(
-    region: Region, numbers: IntArray, left: BoolArray
-) -> tuple[IntArray, IntArray, IntArray]:
+def _nodes(region: Region) -> tuple[IntArray, IntArray, IntArray]:
     """Return (open states by node, node of every state, nodes of every component).
 
-    Groups are one node each, but not in the states that are `left` to others.
+    Groups are one node each.
     """
-    parts = region.components
-    label = np.where(left, -1, region.groups.label)
-    states = parts.states[entries(parts.component_ptr, numbers)]
-    component_ptr = starts(segment_lengths(parts.component_ptr)[numbers])
-    node = np.where(region.known == 1.0, ONE, ZERO)
+    parts, label = region.components, region.groups.label
+    states, node = parts.states, np.where(region.known == 1.0, ONE, ZERO)
     if label.max(initial=-1) < 0:
         node[states] = np.arange(FIRST, FIRST + len(states))
-        return states, node, FIRST + component_ptr
+        return states, node, FIRST + parts.component_ptr
     first = np.arange(len(states))
     grouped = np.flatnonzero(label[states] >= 0)
     lead = np.full(int(label.max(initial=-1)) + 1, len(states))
@@ -217,8 +205,8 @@ def _nodes(
     members = states[order]
     leads = first[order] == order
     node[members] = FIRST - 1 + np.cumsum(leads)
-    counts = np.bincount(owners(component_ptr)[order[leads]], minlength=len(numbers))
-    return members, node, FIRST + starts(counts)
+    component = owners(parts.component_ptr)[order[leads]]
+    return members, node, FIRST + starts(np.bincount(component, minlength=len(parts.trivial)))
 
 
 class NodeBounds(NamedTuple):
@@ -246,12 +234,7 @@ class PlainWalk:
         )
         for node, number in ((ZERO, 0.0), (ONE, 1.0)):
             value[node] = self.bounds.lower[node] = self.bounds.upper[node] = number
-        self.go_to(0)
-
-    def go_to(self, component: int) -> None:
-        """Go on at a component."""
         self._place = np.zeros(6, dtype=np.int64)
-        self._place[kernels.COMPONENT] = component
         self._pace = np.array([1.0, 0.0, 0.0, 0.0])
 
     @property
@@ -259,13 +242,18 @@ class PlainWalk:
         """Where it stands: all components before are settled."""
         return int(self._place[kernels.COMPONENT])
 
-    def run(self, last: int, width: float, clock: Clock) -> None:
-        """Settle components up to `last` to a relative width; it stands at one that needs more."""
+    @property
+    def done(self) -> bool:
+        """Whether all components are settled."""
+        return self.component == len(self.packed.single)
+
+    def run(self, width: float, clock: Clock) -> None:
+        """Settle all components to a relative width; it stands at one that needs more."""
         p, helped, at = self.packed, 0, self.component
         while True:
             end = kernels.walk(
                 p.nodes, p.rows, self._players, tuple(self.bounds), (self._place, self._pace),
-                last, width, budget(BUDGET), DIRECT if helped < ANSWERED else 0,
+                len(p.single), width, budget(BUDGET), DIRECT if helped < ANSWERED else 0,
             )  # fmt: skip
             if self.component != at:
                 at, helped = self.component, 0

@@ -20,7 +20,7 @@ import numpy as np
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.graph.graph import Edges, Graph
-from rfmdp.ragged import entries, owners, segment_lengths, starts
+from rfmdp.ragged import starts
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 
@@ -43,17 +43,6 @@ class Components:
         """Return the states (N,) of every level, bottom first."""
         ends = self.component_ptr[self.level_ptr].tolist()
         return [self.states[first:last] for first, last in pairwise(ends)]
-
-    def part(self, numbers: IntArray) -> Components:
-        """Return only some of the components, ascending numbers given."""
-        sizes = segment_lengths(self.component_ptr)[numbers]
-        states = self.states[entries(self.component_ptr, numbers)]
-        levels = np.bincount(owners(self.level_ptr)[numbers])
-        component = np.full_like(self.component, -1)
-        component[states] = np.repeat(np.arange(len(numbers)), sizes)
-        return Components(
-            component, states, starts(sizes), starts(levels[levels > 0]), self.trivial[numbers]
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

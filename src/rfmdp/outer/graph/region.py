@@ -16,7 +16,6 @@ from rfmdp.outer.graph.components import Components, Groups, components, end_com
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock, Limits
-from rfmdp.ragged import renumbered
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -32,17 +31,6 @@ class Region:
     components: Components  # of the open states over these rows
     groups: Groups  # states that share one value, and rows that never leave their group
     choice: IntArray  # (S,) a policy, final where nothing is open
-
-    def part(self, numbers: IntArray, known: FloatArray) -> Region:
-        """Return the region in which only some components are open, with values (S,) elsewhere."""
-        parts = self.components.part(numbers)
-        label = np.full_like(self.groups.label, -1)
-        open_ = np.zeros_like(self.open)
-        open_[parts.states] = True
-        grouped = open_ & (self.groups.label >= 0)
-        label[grouped] = renumbered(self.groups.label[grouped])
-        groups = Groups(label, self.groups.rows)
-        return replace(self, known=known, open=open_, components=parts, groups=groups)
 
     @property
     def allowed(self) -> BoolArray:

@@ -37,7 +37,7 @@ class Approach:
         region = certifier.region
         self._barrier = Barrier(certifier.region)
         self.choice = region.choice.copy()
-        self.value = certifier.on_side(np.where(region.open, 0.0, region.known), self.side)
+        self.value = np.where(region.open, 0.0, region.known)
         self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
 
     def _start(self) -> bool:

@@ -58,15 +58,10 @@ class Widening:
 
 
 class Certifier:
-    """Looks for inductive bounds around a value, and checks them.
+    """Looks for inductive bounds around a value, and checks them."""
 
-    `settled` are bounds (S,) of all that is not open; None if all of that is known exactly.
-    """
-
-    def __init__(
-        self, task: Task, region: Region, settled: tuple[FloatArray, FloatArray] | None
-    ) -> None:
-        self.task, self.region, self._settled = task, region, settled
+    def __init__(self, task: Task, region: Region) -> None:
+        self.task, self.region = task, region
         self.operator, self.clock = task.operator, task.clock
         self.problem = problem = task.problem
         self.model = problem.model
@@ -89,7 +84,6 @@ class Certifier:
         """
         if not self.proves(side):
             return None
-        value = self.on_side(value, side)
         widening = self.widening(value, choice, side, lead)
         if widening is None:
             return None
@@ -105,13 +99,6 @@ class Certifier:
                 return self.with_known(candidate)
             widening, steps = self._widening_at(candidate, best, weight, widening, steps)
         return None
-
-    def on_side(self, value: FloatArray, side: float) -> FloatArray:
-        """Return the value (S,), with the bounds of a side in states that are settled already."""
-        if self._settled is None:
-            return value
-        bound = self._settled[1 if side > 0.0 else 0]
-        return np.where(self.region.open | np.isinf(bound), value, bound)
 
     def widening(
         self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
