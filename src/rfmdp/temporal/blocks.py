@@ -142,38 +142,24 @@ def _settle(
 def _part(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArray]:
     """Return the model of some states (n,), then those (m,) that they lead to, then an end.
 
-    From the states that they lead to all moves go to the end, and there it stays.
+    From the states that they lead to all moves go to the end, and there it stays: each has a row of
+    the model, all of whose successors are the end.
     """
-    rows = entries(model.row_ptr, states)
-    successors = model.successors[entries(model.successor_ptr, rows)]
+    inside = entries(model.row_ptr, states)
+    following = model.successors[entries(model.successor_ptr, inside)]
     number = np.full(model.states, -1, dtype=np.int64)
     number[states] = np.arange(len(states))
-    exits = np.unique(successors[number[successors] < 0]).astype(np.int64)
+    exits = np.unique(following[number[following] < 0]).astype(np.int64)
     number[exits] = len(states) + np.arange(len(exits))
-    end = len(states) + len(exits)
-    arrays = row_arrays(model, rows)
-    more = np.ones(len(exits) + 1, dtype=np.int64)
-    arrays["marginal_ptr"] = np.append(
-        arrays["marginal_ptr"], np.full(len(more), arrays["marginal_ptr"][-1])
-    )
-    arrays["successor_ptr"] = np.append(
-        arrays["successor_ptr"], arrays["successor_ptr"][-1] + np.cumsum(more)
-    )
-    arrays["row_actions"] = np.append(arrays["row_actions"], 0 * more).astype(np.int32)
-    counts = np.append(segment_lengths(model.row_ptr)[states], more)
+    counts = np.append(segment_lengths(model.row_ptr)[states], np.ones(len(exits) + 1))
+    arrays = row_arrays(model, np.concatenate([inside, model.row_ptr[exits], [0]]))
+    successors = np.full(arrays["successor_ptr"][-1], len(counts) - 1, dtype=np.int32)
+    successors[: len(following)] = number[following]
     part = replace(
-        model,
-        row_ptr=starts(counts),
-        successors=np.append(number[successors], end * more).astype(np.int32),
-        initial=np.array([0]),
-        labels={},
-        rewards={},
-        variables=(),
-        valuations=np.empty((0, 0), dtype=np.int32),
-        formulas={},
-        provenance=None,
-        **arrays,
-    )
+        model, row_ptr=starts(counts), successors=successors, initial=np.array([0]), labels={},
+        rewards={}, variables=(), valuations=np.empty((0, 0), dtype=np.int32), formulas={},
+        provenance=None, **arrays,
+    )  # fmt: skip
     return part, exits
 
 

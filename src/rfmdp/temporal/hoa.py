@@ -5,6 +5,10 @@ co-Buchi, all, none, Rabin 1 and Streett 1, which are parity conditions), on sta
 Priorities are brought to one form: the largest that comes for ever must be even. A state of the
 automaton here is a state of the text, and the priority with which it was entered.
 
+Spot (package `spottl`, extra `ltl`) makes such texts of LTL formulas. It has another licence than
+this package, so it is never imported here: it runs in a process of its own, and the two exchange a
+formula and a text.
+
 >>> text = '''HOA: v1  States: 1  Start: 0  AP: 1 "a"  acc-name: Buchi  Acceptance: 1 Inf(0)
 ...            --BODY-- State: 0 [0] 0 {0} [!0] 0 --END--'''
 >>> automaton = HoaAutomaton(text)
@@ -15,20 +19,31 @@ automaton here is a state of the text, and the priority with which it was entere
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
-from rfmdp.errors import FileError
-from rfmdp.temporal.formula import Kind, Letter
+from rfmdp.errors import FileError, UnsupportedError
+from rfmdp.temporal.formula import Kind, Letter, Tree
 
 TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|--\w+--|@?[A-Za-z_][\w-]*:?|\d+|[\[\]{}()!&|]|/\*.*?\*/|\S', re.S
 )
+STATE = re.compile(r'State: (\d+) (?:"(?:[^"\\]|\\.)*" )?(?:\{ ([\d ]*)\} )?')
+EDGE = re.compile(r"\[ ([^]]*)\] (\d+) (?:\{ ([\d ]*)\} )?")  # label, target, colours
 PARITIES = {  # other names of parity conditions -> (largest decides, even wins)
     "Buchi": (True, True), "co-Buchi": (True, False), "all": (True, False), "none": (True, True),
     "Streett": (True, False), "Rabin": (False, False),
 }  # fmt: skip
+SCRIPT = """
+import sys, spot
+automaton = spot.translate(sys.stdin.read(), "parity", "deterministic", "complete")
+automaton = spot.change_parity(automaton, spot.parity_kind_max, spot.parity_style_even)
+print(automaton.to_str("hoa"))
+"""
+SECONDS = 120.0  # that Spot may take
 
 Guard = Callable[[Letter], bool]
 Edge = tuple[Guard, int, int]  # label, target, priority
@@ -99,7 +114,7 @@ class HoaAutomaton:
         self._read_acceptance(head)
         self._edges: dict[int, list[Edge]] = {}
         self._certain = set[int]()  # states with a transition for all letters
-        self._read_body(tokens[body + 1 : tokens.index("--END--")])
+        self._read_body("".join(f"{t} " for t in tokens[body + 1 : tokens.index("--END--")]))
 
     def _read_acceptance(self, head: list[str]) -> None:
         words = head[head.index("acc-name:") + 1 :]
@@ -124,70 +139,46 @@ class HoaAutomaton:
             priority = last + 2 - min(colours, default=self._sets)
         return priority if self._even else priority + 1
 
-    def _read_body(self, tokens: list[str]) -> None:
-        place, source, of_state = 0, -1, [0][:0]
-        pending: list[tuple[Guard, int, list[int]]] = []
-
-        def colours() -> list[int]:
-            nonlocal place
-            if place >= len(tokens) or tokens[place] != "{":
-                return []
-            end = tokens.index("}", place)
-            numbers = [int(token) for token in tokens[place + 1 : end]]
-            place = end + 1
-            return numbers
-
-        def finish() -> None:
-            self._edges[source] = [
-                (guard, target, self._normal([*of_state, *own])) for guard, target, own in pending
-            ]
-
-        while place < len(tokens):
-            if tokens[place] == "State:":
-                if source >= 0:
-                    finish()
-                if tokens[place + 1] == "[":
-                    raise ValueError("labels must stand at transitions")
-                source = int(tokens[place + 1])
-                place += 2
-                if place < len(tokens) and tokens[place].startswith('"'):
-                    place += 1
-                of_state, pending = colours(), []
-            elif tokens[place] == "[":
-                end = tokens.index("]", place)
-                if tokens[place + 1 : end] == ["t"]:
+    def _read_body(self, text: str) -> None:
+        """Read states and transitions; every token of the text has a space behind it."""
+        place, source, of_state = 0, -1, list[int]()
+        while place < len(text):
+            if match := STATE.match(text, place):
+                source, of_state = int(match[1]), _numbers(match[2])
+                self._edges[source] = []
+            elif (match := EDGE.match(text, place)) and source >= 0:
+                if match[1] == "t ":
                     self._certain.add(source)
-                guard = _guard(tokens[place + 1 : end], len(self.atoms))
-                target = int(tokens[end + 1])
-                place = end + 2
-                pending.append((guard, target, colours()))
+                guard = _guard(match[1].split(), len(self.atoms))
+                priority = self._normal([*of_state, *_numbers(match[3])])
+                self._edges[source].append((guard, int(match[2]), priority))
             else:
-                raise ValueError(f"expected State: or a label, found {tokens[place]}")
-        if source >= 0:
-            finish()
+                found = text[place : place + 20].strip()
+                raise ValueError(f"expected State: or a transition with a label, found {found}")
+            place = match.end()
         targets = {edge[1] for edges in self._edges.values() for edge in edges}
         missing = sorted({self._start, *targets} - set(self._edges))
         if missing:
             raise ValueError(f"there is no state {missing[0]}")
 
 
+def _numbers(text: str | None) -> list[int]:
+    return [int(number) for number in (text or "").split()]
+
+
 def _guard(tokens: list[str], atoms: int) -> Guard:
     """Return a label as a function of a letter."""
     rest = list(tokens)
 
-    def either() -> Guard:
-        parts = [both()]
-        while rest and rest[0] == "|":
+    def joined(sign: str, operand: Callable[[], Guard], holds: Callable[..., bool]) -> Guard:
+        parts = [operand()]
+        while rest[:1] == [sign]:
             rest.pop(0)
-            parts.append(both())
-        return parts[0] if len(parts) == 1 else lambda letter: any(p(letter) for p in parts)
+            parts.append(operand())
+        return parts[0] if len(parts) == 1 else lambda letter: holds(p(letter) for p in parts)
 
-    def both() -> Guard:
-        parts = [one()]
-        while rest and rest[0] == "&":
-            rest.pop(0)
-            parts.append(one())
-        return parts[0] if len(parts) == 1 else lambda letter: all(p(letter) for p in parts)
+    def either() -> Guard:
+        return joined("|", lambda: joined("&", one, all), any)
 
     def one() -> Guard:
         token = rest.pop(0)
@@ -225,3 +216,61 @@ def read_automaton(path: str | PathLike[str]) -> HoaAutomaton:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: cannot be read ({error}).") from None
     return HoaAutomaton(text, str(path))
+
+
+def translate(tree: Tree, text: str) -> HoaAutomaton:
+    """Return Spot's automaton of a formula, whose atoms are its propositions p0, p1, ...
+
+    Raises
+    ------
+    UnsupportedError
+        If Spot is not installed, or has no answer.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            input=_written(tree), capture_output=True, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UnsupportedError(
+            f"Spot found no automaton of '{text}' in {SECONDS:g} s; give one, "
+            "`automaton=read_automaton(FILE)`."
+        ) from None
+    if "No module named 'spot'" in done.stderr:
+        raise UnsupportedError(
+            f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs "
+            "Spot, pip install 'rfmdp[ltl]', or an automaton in the HOA format, "
+            "`automaton=read_automaton(FILE)`."
+        )
+    if done.returncode != 0:
+        reason = done.stderr.strip().rpartition("\n")[2]
+        raise UnsupportedError(f"Spot has no automaton of '{text}': {reason}")
+    return HoaAutomaton(done.stdout, "Spot's automaton")
+
+
+def _written(tree: Tree) -> str:
+    """Return a formula in Spot's notation; bounded operators are written out by Spot itself."""
+    match tree:
+        case ("true",):
+            return "1"
+        case ("atom", k):
+            return f"p{k}"
+        case ("!" | "X" as sign, f):
+            return f"{sign}({_written(f)})"
+        case ("&" | "|" as sign, f, g):
+            return f"({_written(f)}) {sign} ({_written(g)})"
+        case ("U", f, g, 0, None):
+            return f"({_written(f)}) U ({_written(g)})"
+        case ("U", f, g, i, j):
+            return f"({_written(_unfolded(f, g, i, j))})"
+    raise AssertionError(tree)
+
+
+def _unfolded(f: Tree, g: Tree, i: int, j: int | None) -> Tree:
+    """Return an until with steps by X: f U[i,j] g = f & X (f U[i-1,j-1] g), and so on."""
+    until: Tree = g if j is not None else ("U", f, g, 0, None)
+    for _ in range((j or i) - i):
+        until = ("|", g, ("&", f, ("X", until)))
+    for _ in range(i):
+        until = ("&", f, ("X", until))
+    return until

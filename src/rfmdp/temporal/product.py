@@ -33,8 +33,7 @@ from rfmdp.outer.problem import where
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.state_sets import NamedStates, PathFormula, StateSet
 from rfmdp.temporal.formula import Kind, Letter, Progression
-from rfmdp.temporal.hoa import HoaAutomaton
-from rfmdp.temporal.spot import translate
+from rfmdp.temporal.hoa import HoaAutomaton, translate
 from rfmdp.types import BoolArray, IntArray
 
 MEMORY = "memory"  # name of the variable that holds the automaton's state

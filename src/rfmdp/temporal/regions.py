@@ -44,12 +44,7 @@ class Regions:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        priority: IntArray,
-        agent: Direction,
-        nature: Direction,
-        side: Direction,
+        self, graph: Graph, priority: IntArray, agent: Direction, nature: Direction, side: Direction
     ) -> None:
         self.graph = graph
         self.priority = priority if side is MAX else priority + 1

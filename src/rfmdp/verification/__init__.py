@@ -34,8 +34,7 @@ decides. What floats cannot hold proves nothing in floats.
 
 A learning run is its solution, which is proven as above, and the way to it (`learning`): the error
 probabilities add up to no more than stated; the sets have all that counts do not rule out
-(`confidence`); rows pay no more than is proven (`rewards`); frozen policies won or earned enough;
-and every assumption is stated.
+(`confidence`); rows pay no more than is proven; and every assumption is stated.
 
 What is not proven is not valid.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -117,7 +117,7 @@ class _Automaton:
             The operator that the formula must not have without a last step. None: each part of it
             must do without U or without R.
         """
-        progress = cache(_progress)
+        progress = cache(_clauses)
         first = _clauses(_pushed(tree, True))
         for literal in frozenset[Tree]().union(*first):
             free = [sign for sign in "UR" if not _endless(literal, sign)]
@@ -222,40 +222,34 @@ def _pushed(tree: Tree, positive: bool) -> Tree:
     return (operator, *below, *parts[size:])
 
 
-def _progress(formula: Tree, letter: tuple[bool, ...]) -> Clauses:
-    """Return what is left of a pushed formula after a letter."""
+def _clauses(formula: Tree, letter: tuple[bool, ...] | None = None) -> Clauses:
+    """Return a pushed formula as alternatives of operators that must hold together.
+
+    After a letter, what is left of it; without one, the formula as it is.
+    """
     operator, *parts = formula
     if operator in ("true", "false"):
         return ALL if operator == "true" else NONE
+    if operator in "&|":
+        one, two = (_clauses(part, letter) for part in parts)
+        return _meet(one, two) if operator == "&" else _join(one, two)
+    if letter is None:
+        return frozenset({frozenset({formula})})
     if operator == "atom":
         return ALL if letter[parts[0]] == parts[1] else NONE
     if operator == "X":
         return _clauses(parts[0])
-    one, two = (_progress(part, letter) for part in parts[:2])
-    if operator in "&|":
-        return _meet(one, two) if operator == "&" else _join(one, two)
+    one, two = (_clauses(part, letter) for part in parts[:2])
     first, last = parts[2:]
     until = operator == "U"
-    if last == 0:
-        later = NONE if until else ALL
-    else:
+    later = NONE if until else ALL
+    if last != 0:
         steps = max(first - 1, 0), None if last is None else last - 1
         later = frozenset({frozenset({(operator, *parts[:2], *steps)})})
     later = _meet(one, later) if until else _join(one, later)
     if first:
         return later
     return _join(two, later) if until else _meet(two, later)
-
-
-def _clauses(formula: Tree) -> Clauses:
-    """Return a pushed formula as alternatives of operators that must hold together."""
-    operator, *parts = formula
-    if operator in ("true", "false"):
-        return ALL if operator == "true" else NONE
-    if operator in "&|":
-        one, two = (_clauses(part) for part in parts)
-        return _meet(one, two) if operator == "&" else _join(one, two)
-    return frozenset({frozenset({formula})})
 
 
 def _join(one: Clauses, two: Clauses) -> Clauses:
@@ -274,14 +268,9 @@ def _least(clauses: Clauses) -> Clauses:
 
 def _endless(formula: Tree, sign: str) -> bool:
     """Return whether an operator without a last step stands in a pushed formula."""
-    return any(part[0] == sign and part[4] is None for part in _parts(formula))
-
-
-def _parts(formula: Tree) -> Iterator[Tree]:
-    yield formula
-    for part in formula[1:]:
-        if isinstance(part, tuple):
-            yield from _parts(part)
+    if formula[0] == sign and formula[4] is None:
+        return True
+    return any(_endless(part, sign) for part in formula if isinstance(part, tuple))
 
 
 def _text(formula: Tree, names: list[str]) -> str:

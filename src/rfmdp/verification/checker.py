@@ -23,6 +23,7 @@ from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
 from rfmdp.verification.statement import PROBABILITIES
 
+ONE_RULE = ("Parity", "LongRunAverage", "LongRunShare", "ReachReward", "Total", "Discounted")
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
 
 
@@ -83,6 +84,7 @@ class SolutionChecker:
 
     def run(self) -> None:
         """Make the checks that fit the objective."""
+        need(self.kind not in ONE_RULE or len(self.policy) == 1, "policy: must be one rule")
         if self.kind in ("Reach", "Until", "Globally"):
             self._until()
         elif self.kind == "Parity":
@@ -95,7 +97,6 @@ class SolutionChecker:
             SolutionChecker(unfolded(self.claim), self.verdict, self.progress).run()
         elif self.kind in ("ReachReward", "Total"):
             self.stop = self.claim.states.get("target", self.stop)
-            need(len(self.policy) == 1, "policy: must be one rule")
             negative = bool((self.game.reward < 0.0)[~self.stop[self.game.rows.state]].any())
             need(not negative or self.kind == "ReachReward", "rewards: must not be negative here")
             if negative:
@@ -103,7 +104,6 @@ class SolutionChecker:
             else:
                 self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
         elif self.kind == "Discounted":
-            need(len(self.policy) == 1, "policy: must be one rule")
             self._inductive(self.claim.bounds, 0, float(self.objective["discount"]))
         else:
             self._horizon()
@@ -141,7 +141,6 @@ class SolutionChecker:
         its priorities for instance; an upper bound the other way round.
         """
         claim = self.claim
-        need(len(self.policy) == 1, "policy: must be one rule")
         assert claim.block is not None
         assert claim.path is not None  # a parity objective is that of a product
         need(len(claim.block) == 2, "block: must be one per side and state")
@@ -199,19 +198,16 @@ class SolutionChecker:
                 return
         self.turned = -1 if won else 1
         self.game.agent, self.game.nature = self.turned * claim.agent, self.turned * claim.nature
-        self.stop, self.pay = ~inside, bound
+        self.stop, self.pay = ~inside, self._turned(bound, side)  # for rounding, a little less
         follows = side * (bound - proof) >= 0.0
-        if won:  # what follows is worth a little less to the proof, for rounding
-            exact = (bound == 0.0) | (bound == 1.0)
-            less = np.nextafter(1.0 - bound, -side * np.inf)
-            self.pay = np.where(exact, 1.0 - bound, less)
+        if won:
             total, rest = two_sum(bound, proof)
             follows = side * ((total - 1.0) + rest) >= 0.0
         self._inductive({self.turned * side: np.where(inside, proof, self.pay)}, -1)
         self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
-        """Return a bound as the game has it; 1 - bound is rounded so that it claims no less."""
+        """Return a bound as the game has it; 1 - bound is rounded away from a side."""
         if self.turned > 0:
             return bound
         exact = (bound == 0.0) | (bound == 1.0)
@@ -309,7 +305,6 @@ class SolutionChecker:
 
     def _average(self) -> None:
         """Check bounds of a mean in the long run by their witnesses."""
-        need(len(self.policy) == 1, "policy: must be one rule")
         for side, claim in sorted(self.claim.bounds.items()):
             need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
             bias = self.claim.witness[side]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from rfmdp.ragged import entries, segment_all, segment_lengths, starts
+from rfmdp.ragged import entries, segment, segment_all, segment_lengths, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import field
 from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
@@ -182,30 +182,17 @@ def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, prior: Bounds) -> Bool
 
 
 def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confidence) -> bool:
-    """Return the same of a set that is no box."""
-    outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
-    kind = int(sets.kind[j])
-    seen = looks[:, outcomes].astype(np.float64)
-    seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
-    last = seen[-1] if len(seen) else None
-    if last is not None and not np.array_equal(last, looks[-1, outcomes]):
+    """Return the same of a set that is no box: around the frequencies, as Weissman's bound says."""
+    if sets.kind[j] == SINGLETON:
         return False
-    if kind == L1 and base.kind == "weissman":
-        return _l1_holds(sets.nominal[outcomes], float(sets.radius[j]), last, delta)
-    if kind == SINGLETON:
-        return False
-    raise NotChecked(f"a set of kind {kind} by {base.kind}")
-
-
-def _centred(nominal: FloatArray, counts: FloatArray) -> bool:
-    return bool(np.abs(nominal - counts / counts.sum()).max() <= 1e-14)
-
-
-def _l1_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, delta: float) -> bool:
-    if radius >= 2.0 or counts is None:
+    if sets.kind[j] != L1 or base.kind != "weissman":
+        raise NotChecked(f"a set of kind {sets.kind[j]} by {base.kind}")
+    nominal, radius = sets.nominal[segment(sets.ptr, j)], float(sets.radius[j])
+    counts = looks[-1:, segment(sets.ptr, j)].sum(axis=0)
+    n = int(counts.sum())
+    if radius >= 2.0 or not n or delta <= 0.0:
         return radius >= 2.0
     k = len(nominal)
-    n = counts.sum()
     vertices = k * math.log(2.0) + math.log1p(-(2.0 ** (1.0 - k)))
     needed = math.sqrt(2.0 * (vertices - math.log(delta * (1.0 + ACCURACY))) / n)
-    return _centred(nominal, counts) and radius >= needed
+    return bool(np.abs(nominal - counts / n).max() <= 1e-14) and radius >= needed

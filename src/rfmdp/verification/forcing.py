@@ -230,29 +230,19 @@ class Winning:
         """
         agent, nature = self.game.agent, self.game.nature
         self.game.agent = self.game.nature = self.side
-        states = inside
-        rows = self.game.open_rows(~states, self.rule)
-        while True:
-            for row in np.flatnonzero(rows & self.rows.touch(~states)):
-                within = states[self.rows.successors(int(row))]
-                try:
-                    rows[row] = not self.rows.rigid[row] and self.rows.can(int(row), within, None)
-                except Undecided:
-                    self.doubt = True
-            left = np.zeros_like(states)
-            left[self.rows.state[rows]] = True
-            if np.array_equal(left, states):
-                break
-            states = left
-            rows &= states[self.rows.state]
-        won = self._won(_Arena(states, rows))
+        leaving = self._near(self._whole, ~inside, np.zeros_like(inside), False)
+        won = self._won(self._without(self._whole, leaving, False))
         self.game.agent, self.game.nature = agent, nature
         return not won.any() and not self.doubt
 
     def everywhere(self) -> BoolArray:
         """Return where the side wins with probability one, (S,)."""
+        return self._won(self._whole)
+
+    @property
+    def _whole(self) -> _Arena:
         states = np.ones(self.game.model.states, dtype=np.bool_)
-        return self._won(_Arena(states, self.game.open_rows(~states, self.rule)))
+        return _Arena(states, self.game.open_rows(~states, self.rule))
 
     def _won(self, arena: _Arena) -> BoolArray:
         nothing = np.zeros_like(arena.states)

@@ -54,27 +54,15 @@ class Horizon:
         return None if self.rules is None else self.rules[len(self.steps) - 1 - done]
 
     def _back(self, value: FloatArray, side: int, exact: list[BoolArray]) -> FloatArray:
-        """Return bounds, on a side, of the value all steps earlier; `exact` are rows per step.
-
-        Rows all of whose successors are worth what they were a step before are worth the same.
-        """
-        game, done, before = self.game, 0, value
-        q = np.full(game.model.rows, side * np.inf)
-        known = np.zeros(game.model.rows, np.bool_)
+        """Return bounds, on a side, of the value all steps earlier; `exact` are rows per step."""
+        game, done = self.game, 0
         while done < len(self.steps):
             (fixed, given), rule = self.steps[done], self._rule(done)
             end = "upper" if side > 0 else "lower"
             self.progress(f"step {done + 1} of {len(self.steps)}, {end}")
             rows = game.open_rows(fixed, rule)
-            changed = value != before
-            if 4 * np.count_nonzero(changed) < len(changed):
-                known &= ~game.rows.touch(changed)
-            else:  # finding the others would take as long
-                known[:] = False
-            todo = rows & (~known | exact[done])
-            q[todo] = game.backup(value, side, self.discount, todo, exact[done] & rows)[todo]
-            known, before = known | rows, value
-            value = np.where(fixed, given, game.pick(q, rule))
+            q = game.backup(value, side, self.discount, rows, exact[done] & rows)
+            before, value = value, np.where(fixed, given, game.pick(q, rule))
             done = done + 1
             still = np.array_equal(before, value)
             while still and self._same(done):

@@ -51,7 +51,8 @@ class RoundedSets:
             sums = np.repeat(1.0 + excess(corners, ends), sizes[j])
             self.corners[segment(sets.corner_ptr, j)] = corners / sums
             faint[j] = ((corners > 0.0) & (corners < NORMAL)).any()
-        self.faint = faint & (sets.kind != BOX)  # (M,) with weights of too few digits
+        # (M,) with weights of too few digits
+        self.faint: BoolArray = faint & (sets.kind != BOX)
         self._vertices: dict[int, Vertices] = {}
 
     def axis(self, ids: IntArray) -> Axis:
@@ -100,11 +101,6 @@ class Axis:
     def centre(self) -> FloatArray:
         """Centres (B, X)."""
         return self.sets.centre[self._at]
-
-    @cached_property
-    def ends(self) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bounds (B, X) of boxes."""
-        return self.sets.sets.lower[self._at], self.sets.sets.upper[self._at]
 
     @cached_property
     def corners(self) -> FloatArray:
@@ -200,7 +196,8 @@ class Axis:
             return np.cumsum(np.take_along_axis(p[:, None, :], order, axis=2)[:, :, :-1], axis=2)
 
         if self.kind == BOX:
-            least, most = more * after(self.ends[0]), less * before(self.ends[1])
+            sets, at = self.sets.sets, self._at
+            least, most = more * after(sets.lower[at]), less * before(sets.upper[at])
             return (
                 np.maximum(least, 1.0 - most + side * UNIT),
                 np.minimum(most, 1.0 - least - side * UNIT),
@@ -219,7 +216,7 @@ class Axis:
         """
         if self.kind == POLYTOPE:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
-            return self.corners[np.arange(len(v)), best], 2.0 * self.faint
+            return self.corners[np.arange(len(v)), best], np.where(self.faint, 2.0, 0.0)
         off = np.where(self.faint, 2.0, slack(self.size))
         if self.kind == LP:
             return self._balls().point(v), off

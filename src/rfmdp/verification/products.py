@@ -177,11 +177,12 @@ def by_vertices(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return bounds (b,) of the least mean of values (b, K) over the product of some sets.
 
-    Where no mean is below a cut (b,), that is the lower bound. None if products are too many.
+    Where no mean is below a cut (b,), that is the lower bound. None if products are too many, or
+    weights have too few digits.
     """
     counts = [len(axis.vertices[0]) or math.inf for axis in axes]
     places = sorted(range(len(axes)), key=lambda i: counts[i])
-    if math.isinf(counts[places[-2]]):
+    if math.isinf(counts[places[-2]]) or any(axis.faint.any() for axis in axes):
         return None
     tensor, axes = _arranged(values, axes, places)
     vertices = [axis.vertices[0] for axis in axes[:-1]]

@@ -113,7 +113,20 @@ class Rows:
 
     def possible(self, rows: IntArray) -> BoolArray:
         """Return for all entries of some rows whether some product has them, or for more."""
-        return among(self.model, self._held, rows)
+        model, sets, held = self.model, self.sets, self._held
+        sizes = segment_lengths(model.successor_ptr)[rows]
+        possible = np.ones(int(sizes.sum()), dtype=np.bool_)
+        if held.all():
+            return possible
+        number = np.arange(len(possible)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        lengths = segment_lengths(model.marginal_ptr)[rows]
+        for back in range(1, int(lengths.max(initial=0)) + 1):
+            has = lengths >= back
+            ids = model.row_marginals[model.marginal_ptr[rows[has] + 1] - back]
+            each, owner = np.repeat(has, sizes), np.repeat(ids, sizes[has])
+            possible[each] &= held[sets.ptr[owner] + number[each] % sets.sizes[owner]]
+            number[each] //= sets.sizes[owner]
+        return possible
 
     def touch(self, states: BoolArray) -> BoolArray:
         """Return the rows (R,) that can lead to some of the states."""
@@ -138,23 +151,3 @@ class Rows:
     def ids(self, row: int) -> tuple[int, ...]:
         """Return the sets of a row."""
         return tuple(self.model.row_marginals[segment(self.model.marginal_ptr, row)].tolist())
-
-
-def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:
-    """Return for all entries of some rows whether all their outcomes are among some (O,)."""
-    sets = model.sets
-    sizes = segment_lengths(model.successor_ptr)[rows]
-    if held.all():
-        return np.ones(int(sizes.sum()), dtype=np.bool_)
-    number = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    inside = np.ones(len(number), dtype=np.bool_)
-    lengths = segment_lengths(model.marginal_ptr)[rows]
-    for back in range(1, int(lengths.max(initial=0)) + 1):
-        has = lengths >= back
-        ids = model.row_marginals[model.marginal_ptr[rows[has] + 1] - back]
-        each = np.repeat(has, sizes)
-        held_by = np.repeat(ids, sizes[has])
-        digit = number[each] % sets.sizes[held_by]
-        number[each] //= sets.sizes[held_by]
-        inside[each] &= held[sets.ptr[held_by] + digit]
-    return inside
