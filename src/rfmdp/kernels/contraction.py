@@ -43,7 +43,7 @@ QUEUES = 64  # of places that wait, by their code and by what their actions are 
 
 @step_kernel
 def two_outcomes(source, first, second, work, to, count, low, high):
-    """Contract two outcomes, the first with probability low..high; return whether answers differ."""
+    """Contract two outcomes, the first with probability low..high; return if answers differ."""
     a, b = source[first : first + count], source[second : second + count]
     out = work[to : to + count]
     up = 0

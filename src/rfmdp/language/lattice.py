@@ -60,8 +60,8 @@ WIDE = 1 << 5  # successors of a row, from which on contraction may pay
 FEW, MANY = 1 << 18, 1 << 26  # transitions: that are written out anyway, that memory easily holds
 WRITTEN = 32.0  # bytes of a transition while a model is built and solved
 AT_ONCE = 16  # states that are explored before transitions are counted
-CONTRACTING, SWEEPING, EXPLORING = 4.0, 4.0, 40.0  # ns per number contracted, and per transition
-AT_LEVELS = 200.0  # ns per number, level by level: tries are small, and many rows are written out
+CONTRACTING, SWEEPING, EXPLORING = 2.0, 4.0, 40.0  # ns per number contracted, and per transition
+AT_LEVELS = 80.0  # ns per number, level by level: tries are small, and many rows are written out
 
 
 _Meaning: TypeAlias = tuple[int | str, ...]

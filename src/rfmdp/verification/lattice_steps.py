@@ -260,6 +260,8 @@ class Contraction:
         below = np.minimum(least * gap, most * gap)
         below += low[:, 1]
         if high is low:
+            if gap.min() >= 0.0 or gap.max() <= 0.0:  # the same answer in all lines
+                return below, below
             mixed = (gap.max(axis=1) > 0.0) & (gap.min(axis=1) < 0.0)
             if not mixed.any():
                 return below, below

@@ -234,9 +234,10 @@ def _stack(maker: TrieMaker, classes: int) -> tuple[Any, ...]:
     """Return room for a walk; see the kernel."""
     depths, slots = maker.bottom + 1, maker.slots + 1
     widest = max(2, int(np.max(np.diff(maker.moves.target_ptr), initial=0)))
+    entries = int(maker.later[maker.bottom])
     waiting = (
         np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, LANES)),
-        np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, int(maker.later[maker.bottom]) * LANES)),
+        np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, entries * LANES)),
         np.zeros((QUEUES, 3), np.int64),
     )  # fmt: skip
     rooms = (

@@ -16,7 +16,8 @@ from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
-SMALL = 128  # states of the last factors, below which operations are listed instead of walked
+SMALL = 64  # states of the last factors, up to which operations are listed instead of walked
+LARGE = 1 << 18  # states of a model that is worth the making of longer lists
 LEAF = -1  # in place of a move
 
 
@@ -146,7 +147,7 @@ class _Depth:
 class TrieMaker:
     """Makes the tables of a model.
 
-    Depths are walked as long as more than SMALL states are left of the later factors. What follows
+    Depths are walked as long as many states are left of the later factors. What follows
     is a list of operations for every combination of decided variables that it reads.
     """
 
@@ -167,7 +168,8 @@ class TrieMaker:
         self.moves = listed.merged()
         sizes = [depth.size for depth in self.depths]
         self.later = np.cumprod([1, *sizes[::-1]])[::-1]  # states of depths d, d + 1, ...
-        self.bottom = max(int(np.argmax(self.later <= SMALL)), 1 if width else 0)
+        small = SMALL if model.states < LARGE else 4 * SMALL
+        self.bottom = max(int(np.argmax(self.later <= small)), 1 if width else 0)
         before = {c for depth in self.depths[: self.bottom] for c in depth.fresh}
         self.below = sorted(
             {c for depth in self.depths[self.bottom :] for c in depth.known if c in before}
