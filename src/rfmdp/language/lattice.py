@@ -51,7 +51,7 @@ from rfmdp.model.lattice import (
 from rfmdp.model.lattice_order import Clock, clock_of, contractions, in_good_order
 from rfmdp.ragged import starts
 from rfmdp.record import Provenance
-from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 MOST_CONTEXTS = 1 << 14  # of a module
 MOST_ACTIONS = 62
@@ -107,19 +107,18 @@ class _Tables:
         columns = tuple(self.column[v.name] for v in module.variables)
         reads = sorted({*columns, *self._columns_read(module)})
         values = self._contexts(module, reads)
-        local = self._local(columns, values)
-        table = np.empty((len(values), len(actions)), dtype=np.int32)
+        stay = [self.move(-1, [x]) for x in self._local(columns, values).tolist()]
+        table = np.full((len(values), len(actions)), FORBIDDEN, dtype=np.int32)
         made: dict[_Meaning, Int32Array] = {}  # commands of other actions may mean the same
         for k, action in enumerate(actions):
             commands = action.commands(module)
             if commands is None:
-                table[:, k] = [self.move(-1, [x]) for x in local]
+                table[:, k] = stay
                 continue
-            table[:, k] = FORBIDDEN
             for command in commands:
-                meaning = self._meaning(command)
+                meaning = self._meaning(command, module)
                 if meaning not in made:
-                    made[meaning] = self._moves(module, columns, command, values)
+                    made[meaning] = self._moves(module, columns, command, meaning, values)
                 moves = made[meaning]
                 enabled = moves != FORBIDDEN
                 if (enabled & (table[:, k] != FORBIDDEN)).any():
@@ -129,11 +128,12 @@ class _Tables:
                 table[enabled, k] = moves[enabled]
         return Factor(module.name, columns, tuple(reads), table)
 
-    def _meaning(self, command: Command) -> _Meaning:
-        """Return what a command says, but for its action."""
+    def _meaning(self, command: Command, module: Module) -> _Meaning:
+        """Return what a command of a module says, but for its action."""
         assigned = tuple(a.variable for u in command.updates for a in u.assignments)
         counts = tuple(len(update.assignments) for update in command.updates)
-        return *map(self._expressions.add, command.children()), *counts, *assigned
+        numbers = map(self._expressions.add, command.children())
+        return *numbers, *counts, *assigned, module.name
 
     def _columns_read(self, module: Module) -> set[int]:
         exprs = [_decided(expr) for command in module.commands for expr in command.children()]
@@ -159,8 +159,9 @@ class _Tables:
         return local
 
     def _moves(
-        self, module: Module, columns: Sequence[int], command: Command, values: Int32Array
-    ) -> Int32Array:
+        self, module: Module, columns: Sequence[int], command: Command, meaning: _Meaning,
+        values: Int32Array,
+    ) -> Int32Array:  # fmt: skip
         """Return the move that a command makes in every context; FORBIDDEN: its guard fails."""
         table = np.full(len(values), FORBIDDEN, dtype=np.int32)
         enabled = np.flatnonzero(self._evaluate(command.guard, values))
@@ -174,8 +175,16 @@ class _Tables:
         _, some, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
         moves = []
         for i in some.tolist():
-            lower, upper = sides[0][i], sides[1][i]
-            possible, marginal = self._marginal(command, module, lower, upper, here[i])
+            key = meaning, np.concatenate([sides[0][i], sides[1][i]]).tobytes()
+            if key not in self._marginals:
+                state = State(self.checked, here[i])
+                upper = sides[1 if has_intervals(command) else 0][i]
+                possible, box = command_distribution(
+                    command, module.name, sides[0][i], upper, state
+                )
+                self._marginals[key] = possible, -1 if box is None else len(self.boxes)
+                self.boxes += [] if box is None else [box]
+            possible, marginal = self._marginals[key]
             moves.append(self.move(marginal, targets[i, possible].tolist()))
         table[enabled] = np.array(moves, dtype=np.int32)[kind.reshape(-1)]
         return table
@@ -199,24 +208,6 @@ class _Tables:
                     raise NoLattice(f"{variable.name} leaves its range in some context")
             targets[:, k] = self._local(columns, after)
         return targets
-
-    def _marginal(
-        self,
-        command: Command,
-        module: Module,
-        lower: FloatArray,
-        upper: FloatArray,
-        values: AnyArray,
-    ) -> tuple[IntArray, int]:
-        """Return the updates that can happen, and their marginal or -1."""
-        key = (*self._meaning(command), module.name), np.concatenate([lower, upper]).tobytes()
-        if key not in self._marginals:
-            state = State(self.checked, values)
-            both = (lower, upper if has_intervals(command) else lower)
-            possible, box = command_distribution(command, module.name, *both, state)
-            self._marginals[key] = possible, -1 if box is None else len(self.boxes)
-            self.boxes += [] if box is None else [box]
-        return self._marginals[key]
 
 
 def load_lattice(path: str | PathLike[str], constants: Given | None = None) -> LatticeMDP:
