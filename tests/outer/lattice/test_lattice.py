@@ -67,14 +67,27 @@ def _commands(draw, i: int, action: str, highs: list[int]) -> list[str]:
     return lines
 
 
-def both(text: str, radius: float):
+def both(text: str, radius: float, kind: str = "box"):
     """Return the model by its factors and written out, from all states of the lattice."""
     names = "init true endinit"
     written = rf.parse_prism(f"{text}\n{names}")
     lattice = rf.parse_lattice(text)
     if radius:
-        written, lattice = written.with_radius(radius), lattice.with_radius(radius)
+        written, lattice = with_sets(written, radius, kind), with_sets(lattice, radius, kind)
     return lattice, written
+
+
+def with_sets(model, radius: float, kind: str):
+    """Return a nominal model with boxes, L1 balls or polytopes."""
+    if kind != "corners":
+        return model.with_radius(radius, exponent=1.0 if kind == "l1" else np.inf)
+    sets = []
+    for j in range(len(model.marginals)):
+        nominal = model.marginals[j].nominal
+        others = [np.eye(len(nominal))[k] for k in range(len(nominal))]
+        corners = [nominal, *((1.0 - radius) * nominal + radius * other for other in others)]
+        sets.append(rf.Polytope(np.array(corners) if (nominal < 1.0).all() else [nominal]))
+    return model.with_marginals(rf.Marginals.from_sets(sets))
 
 
 def same_order(lattice, written) -> np.ndarray:
@@ -111,11 +124,16 @@ rewards "r"
 endrewards"""
 
 
-@given(texts(), OBJECTIVES, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.2, 0.6]))
-@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05)
-def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius):
-    """Every state, objective and direction: bounds overlap, and both are certified."""
-    lattice, written = both(text, radius)
+KINDS = st.sampled_from(["box", "box", "l1", "corners"])
+
+
+@given(texts(), OBJECTIVES, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.2, 0.6]), KINDS)
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05, "box")
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05, "l1")
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MAX, rf.MIN, 0.05, "corners")
+def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius, kind):
+    """Every state, objective, direction and set: bounds overlap, and both are certified."""
+    lattice, written = both(text, radius, kind)
     stuck = int(lattice.label("deadlock").sum())  # where a self-loop is written
     assert lattice.rows == written.rows - stuck
     assert lattice.transitions == written.transitions - stuck
@@ -258,10 +276,10 @@ def test_results_do_not_depend_on_threads():
 
 
 def test_other_sets_are_refused():
-    """The box around an L1 ball is another set: its bounds would not be those of the ball."""
+    """A ball of another norm has no minimiser here; the box around it would be another set."""
     model = rf.parse_lattice(COIN)
-    with pytest.raises(rf.UnsupportedError, match="boxes or points"):
-        model.with_marginals(rf.Marginals.from_sets([rf.L1Ball([0.5, 0.5], 0.1)]))
+    with pytest.raises(rf.UnsupportedError, match="L1 balls"):
+        model.with_radius(0.1, exponent=2.0)
     with pytest.raises(rf.ModelError, match="needs 1 sets"):
         model.with_marginals(rf.Marginals.from_sets([]))
 
