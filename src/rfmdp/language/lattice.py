@@ -16,17 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.ast import (
-    Command,
-    Expr,
-    Ite,
-    Label,
-    Literal,
-    Module,
-    Name,
-    nodes,
-    rewrite,
-)
+from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name, nodes, rewrite
 from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CHAINS, CheckedModel, Work
@@ -40,14 +30,7 @@ from rfmdp.language.states import State, evaluate_states
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
-from rfmdp.model.lattice import (
-    FORBIDDEN,
-    Factor,
-    Formula,
-    FormulaRewards,
-    LatticeMDP,
-    Moves,
-)
+from rfmdp.model.lattice import FORBIDDEN, Factor, Formula, FormulaRewards, LatticeMDP, Moves
 from rfmdp.model.lattice_order import Clock, clock_of, contractions, in_good_order
 from rfmdp.ragged import starts
 from rfmdp.record import Provenance
@@ -93,6 +76,8 @@ class _Tables:
     def __init__(self, checked: CheckedModel) -> None:
         self.checked = checked
         self.column = {v.name: k for k, v in enumerate(checked.variables)}
+        low, high = np.array([(v.low, v.high) for v in checked.variables], dtype=np.int64).T
+        self._ranges = low, high - low + 1
         self.boxes: list[NamedBox] = []
         self.numbers: dict[tuple[int, tuple[int, ...]], int] = {}  # of moves
         self._expressions = Expressions(checked.variables, checked.source)
@@ -142,21 +127,18 @@ class _Tables:
 
     def _contexts(self, module: Module, reads: Sequence[int]) -> Int32Array:
         """Return all values of the variables that a module reads, (contexts, vars)."""
-        variables = self.checked.variables
-        radix = [variables[c].high - variables[c].low + 1 for c in reads]
-        if math.prod(radix) > MOST_CONTEXTS:
-            raise NoLattice(f"module {module.name} reads {math.prod(radix):.3g} contexts")
-        values = np.tile(np.array([v.low for v in variables], np.int32), (math.prod(radix), 1))
-        for column, digits in zip(reads, np.indices(radix).reshape(len(radix), -1), strict=True):
-            values[:, column] += digits.astype(np.int32)
-        return values
+        low, radix = self._ranges
+        count = math.prod(radix[reads].tolist())
+        if count > MOST_CONTEXTS:
+            raise NoLattice(f"module {module.name} reads {count:.3g} contexts")
+        values = np.tile(low, (count, 1))
+        values[:, reads] += np.indices(radix[reads]).reshape(len(reads), count).T
+        return values.astype(np.int32)
 
     def _local(self, columns: Sequence[int], values: AnyArray) -> IntArray:
-        local = np.zeros(len(values), dtype=np.int64)
-        for column in columns:
-            variable = self.checked.variables[column]
-            local = local * (variable.high - variable.low + 1) + values[:, column] - variable.low
-        return local
+        low, radix = self._ranges
+        digits = values[:, columns] - low[list(columns)]
+        return np.asarray(np.ravel_multi_index(tuple(digits.T), tuple(radix[list(columns)])))
 
     def _moves(
         self, module: Module, columns: Sequence[int], command: Command, meaning: _Meaning,
@@ -347,11 +329,7 @@ class _Enough(Exception):
 def build_lattice(checked: CheckedModel) -> LatticeMDP:
     """Return a model by its factors, in the order of the text.
 
-    Raises
-    ------
-    NoLattice
-        If it has global variables that change, several choices with one label, contexts that are
-        too many or make no sense, or a random choice among commands.
+    Raises `NoLattice` if the text has to be explored.
     """
     if checked.type in CHAINS:
         raise NoLattice("a Markov chain is explored")
@@ -394,31 +372,23 @@ def _actions(checked: CheckedModel) -> list[_Action]:
     return [*(_Action("", command) for command in alone), *map(_Action, checked.actions)]
 
 
-def _formula(expr: Expr, checked: CheckedModel) -> Formula:
-    return partial(evaluate_states, expr, checked)
-
-
 def _rewards(checked: CheckedModel, actions: Sequence[_Action]) -> dict[str, FormulaRewards]:
     """Return all reward structures, named as those of explored models."""
     rewards: dict[str, FormulaRewards] = {}
+    expressions = Expressions(checked.variables, checked.source)
+    made: dict[int, Formula] = {}  # actions that pay alike share a formula
     for number, structure in enumerate(checked.rewards, start=1):
         name = structure.name if structure.name is not None else ""
         name = f"#{number}" if name in rewards else name
-        of_states = [item for item in structure.items if item.action is None]
-        made: list[tuple[Expr, Formula]] = []
         formulas: list[Formula | None] = []
-        for action in actions:
-            items = [item for item in structure.items if item.action == action.name]
-            formulas.append(_shared(reward_sum(items), made, checked) if items else None)
-        state = _formula(reward_sum(of_states), checked) if of_states else None
-        rewards[name] = FormulaRewards(state, tuple(formulas))
+        for action in (None, *(action.name for action in actions)):
+            items = [item for item in structure.items if item.action == action]
+            expr = reward_sum(items)
+            formula = made.setdefault(expressions.add(expr), _formula(expr, checked))
+            formulas.append(formula if items else None)
+        rewards[name] = FormulaRewards(formulas[0], tuple(formulas[1:]))
     return rewards
 
 
-def _shared(expr: Expr, made: list[tuple[Expr, Formula]], checked: CheckedModel) -> Formula:
-    """Return the formula of an expression, the same one for equal expressions."""
-    for earlier, formula in made:
-        if earlier == expr:
-            return formula
-    made.append((expr, _formula(expr, checked)))
-    return made[-1][1]
+def _formula(expr: Expr, checked: CheckedModel) -> Formula:
+    return partial(evaluate_states, expr, checked)

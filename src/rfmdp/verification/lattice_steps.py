@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import FORBIDDEN, Fresh, Lattice
@@ -150,6 +150,13 @@ class Contraction:
             finite = np.isfinite(before[side][here]).all()  # else the rule takes no possible action
             need(finite, "policy: must take actions that are possible")
         return before
+
+    def may_lead(self, states: BoolArray) -> BoolArray:
+        """Return where (S,) some action may lead into some states, by some members of sets."""
+        where = np.zeros_like(states)
+        for part in self._leaves(-states.astype(np.float64), None):
+            where[part.states[part.low[:, 0] < 0.0]] = True
+        return where
 
     def _paid(self, pays: FloatArray, mean: FloatArray, side: int) -> FloatArray:
         """Return what rows pay and what follows, rounded to a side."""
@@ -357,7 +364,7 @@ def _worst(sets: Sets, j: int, values: FloatArray) -> FloatArray:
         corners = sets.listed(j).reshape(-1, sets.sizes[j])
         corners = corners / corners.sum(axis=1, keepdims=True)
         best = np.einsum("cd,ndf->ncf", corners, values).argmin(axis=1)
-        return corners[best].transpose(0, 2, 1)
+        return np.asarray(corners[best].transpose(0, 2, 1))
     order = np.argsort(values, axis=1, kind="stable")
     if sets.kind[j] == L1:
         total = math.fsum(sets.nominal[outcomes])

@@ -152,6 +152,7 @@ def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, r
 ENDS = {  # how one more module ends every play: by chance, by time, by a clock that may stand still
     "chance": ["t<2 -> 0.4 : (t'=2) + 0.6 : true;"],
     "time": ["t<2 -> (t'=t+1);"],
+    "trap": ["t<2 -> 0.4 : (t'=2)&(b'=1) + 0.3 : (t'=2)&(b'=0) + 0.3 : true;"],
     "stalls": ["t<2 & b=1 -> 0.4 : (b'=0) + 0.6 : (t'=t+1);", "t<2 & b=0 -> (b'=1) & (t'=t+1);"],
 }
 
@@ -162,11 +163,19 @@ def ending(text: str, how: str) -> str:
     for action in sorted(set(re.findall(r"\[(\w+)\] .*->", text))):
         lines += [f"  [{action}] {command}" for command in (*ENDS[how], "t=2 -> true;")]
     lines += ["endmodule", 'label "over" = t=2;', 'label "on" = t<2;']
+    lines += ['label "won" = t=2 & b=1;', 'label "open" = t<2 | b=0;']
     return text.replace('label "goal"', "\n".join([*lines, 'label "goal"']))
 
 
 UNBOUNDED = st.sampled_from(
-    [rf.Until("on", "goal"), rf.Reach("over"), rf.ReachReward("over"), rf.Globally("on")]
+    [
+        rf.Until("on", "goal"),
+        rf.Reach("over"),
+        rf.ReachReward("over"),
+        rf.Globally("on"),
+        rf.Reach("won"),
+        rf.Globally("open"),  # where it is too late, a play has ended as well
+    ]
 )
 
 
@@ -177,10 +186,11 @@ UNBOUNDED = st.sampled_from(
     DIRECTIONS,
     DIRECTIONS,
     st.sampled_from([0.0, 0.05, 0.3]),
+    KINDS,
 )
-def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius):
+def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius, kind):
     """Without a horizon, where every play ends: the bounds of the written model, verified."""
-    lattice, written = both(ending(text, how), radius)
+    lattice, written = both(ending(text, how), radius, kind)
     spec = rf.Spec(objective, agent, nature)
     everywhere = np.ones(lattice.states, dtype=bool)
     limits = rf.Limits(precision=1e-9, measure=rf.Measure.ABSOLUTE)
@@ -188,6 +198,7 @@ def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius):
         ours = rf.solve(lattice, spec, limits=limits, states=everywhere)
     except rf.UnsupportedError:  # a state without a choice lasts for ever
         assert lattice.label("deadlock").any()
+        assert isinstance(objective, rf.ReachReward)
         return
     theirs = rf.solve(written, spec, limits=limits, states=everywhere)
     order = same_order(lattice, written)
