@@ -19,7 +19,7 @@ from rfmdp.language.checked import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
-from rfmdp.model.lattice import AnyModel, LatticeMDP, written
+from rfmdp.model.lattice import AnyModel, written
 from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
 from rfmdp.record import Provenance
 
@@ -41,9 +41,9 @@ class Uncertainty:
         return self == Uncertainty(self.radius) and self.radius is not None
 
     @property
-    def boxes(self) -> bool:
-        """Whether one radius makes boxes of all distributions, or nothing is to be uncertain."""
-        return math.isinf(self._norm()[0])
+    def polyhedral(self) -> bool:
+        """Whether sets are boxes or L1 balls, or nothing is to be uncertain."""
+        return self._norm()[0] in (1.0, math.inf)
 
     def apply(self, model: AnyModel) -> AnyModel:
         """Return the model with the sets that were asked for.
@@ -65,8 +65,6 @@ class Uncertainty:
                 "--nominal to drop them first."
             )
         exponent, size = self._norm()
-        if isinstance(model, LatticeMDP):
-            return model.with_radius(size, self.floor)
         return model.with_radius(size, self.floor, exponent=exponent)
 
     def _norm(self) -> tuple[float, float]:
@@ -122,7 +120,7 @@ def build_to_solve(
         given = {**given, "radius": repr(uncertainty.radius)}
         uncertainty = Uncertainty()
     model = blueprint.build_for(
-        work if uncertainty.boxes or scheduler is not None else None,
+        work if uncertainty.polyhedral or scheduler is not None else None,
         given,
         also_known=also_known,
         deadlock=deadlock,

@@ -16,6 +16,7 @@ from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels import layout
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import LatticeMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import (
     owners,
@@ -180,7 +181,7 @@ def minimiser_address(kinds: AnyArray) -> int:
 
 
 def corners_of(
-    model: FactoredMDP, which: IntArray | None = None, limit: int = VERTEX_LIMIT
+    model: FactoredMDP | LatticeMDP, which: IntArray | None = None, limit: int = VERTEX_LIMIT
 ) -> Corners:
     """Return the vertices of the marginals `which`, at most `limit` each; others have none.
 

@@ -28,6 +28,7 @@ The twin is the explicit solver on the same text (`tests/outer/lattice`).
 
 import numpy as np
 
+from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.kernels.oracle import minimise
 from rfmdp.kernels.primitives import reset
@@ -43,7 +44,7 @@ QUEUES = 64  # of places that wait, by their code and by what their actions are 
 
 @step_kernel
 def two_outcomes(source, first, second, work, to, count, low, high):
-    """Contract two outcomes, the first with probability low..high; return whether answers differ."""
+    """Contract two outcomes, the first with probability low..high; return if answers differ."""
     a, b = source[first : first + count], source[second : second + count]
     out = work[to : to + count]
     up = 0
@@ -74,16 +75,16 @@ def losses_of_two(source, first, second, count, lanes, wide, cost):
 
 
 @step_kernel
-def known_outcomes(source, at, moves, ends, move, work, to, count):
-    """Contract a known distribution."""
-    _, move_ptr, targets, _, begins = moves
+def known_outcomes(source, at, moves, data, place, move, work, to, count):
+    """Contract a known distribution, data[place :]."""
+    _, move_ptr, targets, _ = moves
     first = move_ptr[move]
     base = source[at + targets[first] * count : at + (targets[first] + 1) * count]
     out = work[to : to + count]
     for i in range(count):
         out[i] = base[i]
     for k in range(1, move_ptr[move + 1] - first):
-        p = ends[0][begins[move] + k]
+        p = data[place + k]
         start = at + targets[first + k] * count
         other = source[start : start + count]
         for i in range(count):
@@ -94,10 +95,10 @@ def known_outcomes(source, at, moves, ends, move, work, to, count):
 def picked_outcomes(source, at, moves, move, work, to, count):
     """Copy what outcomes lead to, outcomes last; the last one fills what others of the factor have.
 
-    `begins` of such a move is the number of outcomes that there is room for.
+    The set of such a move is the number of outcomes that there is room for.
     """
-    _, move_ptr, targets, _, begins = moves
-    first, width = move_ptr[move], begins[move]
+    _, move_ptr, targets, set_of = moves
+    first, width = move_ptr[move], set_of[move]
     rest = count // width
     for k in range(width):
         start = at + targets[min(first + k, move_ptr[move + 1] - 1)] * rest
@@ -111,7 +112,7 @@ def other_outcomes(source, at, moves, sets, move, work, to, count, lanes, scratc
 
     The one answer for all fibres of a lane that the loss is of is the answer to their sum.
     """
-    _, move_ptr, targets, set_of, _ = moves
+    _, move_ptr, targets, set_of = moves
     first, m = move_ptr[move], set_of[move]
     size = move_ptr[move + 1] - first
     values, member, common = scratch[0], scratch[1], scratch[2]
@@ -146,24 +147,25 @@ def contract(source, at, work, to, count, lanes, moves, sets, move, room, cost):
 
     Return whether there are losses; they are in cost[0 : lanes] then.
     """
-    kind, move_ptr, targets, _, begins = moves
-    ends, packed = sets
-    if kind[move] == TWO:
-        first = move_ptr[move]
-        low, high = ends[0][begins[move]], ends[1][begins[move]]
-        one, two = at + targets[first] * count, at + targets[first + 1] * count
-        if two_outcomes(source, one, two, work, to, count, low, high):
-            return losses_of_two(source, one, two, count, lanes, high - low, cost)
-        return False
-    if kind[move] == KNOWN:
-        known_outcomes(source, at, moves, ends, move, work, to, count)
-        return False
+    kind, move_ptr, targets, set_of = moves
     if kind[move] == PICK:
         picked_outcomes(source, at, moves, move, work, to, count)
         return False
+    head, data = sets[0], sets[1]
+    place = head[set_of[move], slot.PLACE] + slot.LOWER
+    if kind[move] == TWO:
+        first = move_ptr[move]
+        low, wide = data[place], data[place + 2]
+        one, two = at + targets[first] * count, at + targets[first + 1] * count
+        if two_outcomes(source, one, two, work, to, count, low, low + wide):
+            return losses_of_two(source, one, two, count, lanes, wide, cost)
+        return False
+    if kind[move] == KNOWN:
+        known_outcomes(source, at, moves, data, place, move, work, to, count)
+        return False
     scratch, order = room
     return other_outcomes(
-        source, at, moves, packed, move, work, to, count, lanes, scratch, order, cost
+        source, at, moves, sets, move, work, to, count, lanes, scratch, order, cost
     )
 
 
@@ -219,16 +221,16 @@ def finish(queue, waiting, program, moves, sets, rewards, signs, results, totals
                           results, totals)  # fmt: skip
             keep_best(op, small, members, some, width, rewards[0], signs[0], best, makers)
             continue
-        slot = op[SLOT]
+        own = op[SLOT]
         more = contract(
             small, op[AT] * width, small, op[TO] * width, op[COUNT] * width, width,
-            moves, sets, op[MOVE], room, lost[slot],
+            moves, sets, op[MOVE], room, lost[own],
         )  # fmt: skip
-        lossy[slot] = more or lossy[parent]
-        if lossy[slot]:
+        lossy[own] = more or lossy[parent]
+        if lossy[own]:
             for lane in range(width):
                 before = lost[parent, lane] if lossy[parent] else 0.0
-                lost[slot, lane] = before + (lost[slot, lane] if more else 0.0)
+                lost[own, lane] = before + (lost[own, lane] if more else 0.0)
     settle(code, states[queue], actions[queue], width, program, rewards, signs, best, makers,
            results)  # fmt: skip
 
@@ -311,16 +313,6 @@ def settle(code, states, actions, width, program, rewards, signs, best, makers, 
                 choice[s] = number if better else choice[s]
 
 
-@inline_kernel
-def queue_of(code, actions, groups):
-    """Return the queue of a place, and what its actions are to the program."""
-    signature = 0
-    for g in range(len(groups)):
-        if actions & groups[g] != 0:
-            signature |= 1 << g
-    return (code * 31 + signature * 17) & (QUEUES - 1), signature
-
-
 @kernel
 def step_back(trie, program, moves, sets, rewards, signs, value, work, results, totals, stack):
     """Fill out (S,) and choice (S,) with the best rows' worth before a step; nature minimises.
@@ -334,8 +326,8 @@ def step_back(trie, program, moves, sets, rewards, signs, value, work, results, 
             below the last of these depths, by its code; see the columns above. Actions (bits) of a
             group are in the same operations and pay alike. Its rows end in COUNT, a place in
             ends[ends_first[code] :], what is added to the state there.
-    moves   (kind, move_ptr, targets, set, begin): where a move's outcomes begin in `ends`
-    sets    (ends, packed): ends are (lower, upper) of boxes; see `kernels.layout` for all sets
+    moves   (kind, move_ptr, targets, set)
+    sets    see `kernels.layout`
     rewards (class_actions (C,) bits, pays (C, S)): what actions pay, by classes
     signs   (agent, discount)
     value   (S,) W_0
@@ -352,6 +344,7 @@ def step_back(trie, program, moves, sets, rewards, signs, value, work, results, 
     integers, loss, cost, actions, waiting, rooms = stack
     code, place, end, at, state, done, moved = integers
     wait_state, wait_loss, wait_actions, wait_array, keys = waiting
+    groups = program[3]
     for d in range(bottom + 1):
         code[d] = 0
     at[0], state[0], loss[0], done[0], moved[0] = 0, 0, 0.0, NOT_YET, 0
@@ -411,7 +404,11 @@ def step_back(trie, program, moves, sets, rewards, signs, value, work, results, 
                     end[d] = entry_ptr[first + 1]
                 continue
         else:
-            queue, signature = queue_of(code[d], actions[d], program[3])
+            signature = 0
+            for g in range(len(groups)):
+                if actions[d] & groups[g] != 0:
+                    signature |= 1 << g
+            queue = (code[d] * 31 + signature * 17) & (QUEUES - 1)
             if keys[queue, 0] != code[d] or keys[queue, 1] != signature or keys[queue, 2] == LANES:
                 finish(queue, waiting, program, moves, sets, rewards, signs, results, totals, rooms)
                 keys[queue, 0] = code[d]

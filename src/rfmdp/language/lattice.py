@@ -16,17 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.ast import (
-    Command,
-    Expr,
-    Ite,
-    Label,
-    Literal,
-    Module,
-    Name,
-    nodes,
-    rewrite,
-)
+from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name, nodes, rewrite
 from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CHAINS, CheckedModel, Work
@@ -40,18 +30,11 @@ from rfmdp.language.states import State, evaluate_states
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
-from rfmdp.model.lattice import (
-    FORBIDDEN,
-    Factor,
-    Formula,
-    FormulaRewards,
-    LatticeMDP,
-    Moves,
-)
+from rfmdp.model.lattice import FORBIDDEN, Factor, Formula, FormulaRewards, LatticeMDP, Moves
 from rfmdp.model.lattice_order import Clock, clock_of, contractions, in_good_order
 from rfmdp.ragged import starts
 from rfmdp.record import Provenance
-from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 MOST_CONTEXTS = 1 << 14  # of a module
 MOST_ACTIONS = 62
@@ -60,8 +43,8 @@ WIDE = 1 << 5  # successors of a row, from which on contraction may pay
 FEW, MANY = 1 << 18, 1 << 26  # transitions: that are written out anyway, that memory easily holds
 WRITTEN = 32.0  # bytes of a transition while a model is built and solved
 AT_ONCE = 16  # states that are explored before transitions are counted
-CONTRACTING, SWEEPING, EXPLORING = 4.0, 4.0, 40.0  # ns per number contracted, and per transition
-AT_LEVELS = 200.0  # ns per number, level by level: tries are small, and many rows are written out
+CONTRACTING, SWEEPING, EXPLORING = 2.0, 4.0, 40.0  # ns per number contracted, and per transition
+AT_LEVELS = 80.0  # ns per number, level by level: tries are small, and many rows are written out
 
 
 _Meaning: TypeAlias = tuple[int | str, ...]
@@ -93,6 +76,8 @@ class _Tables:
     def __init__(self, checked: CheckedModel) -> None:
         self.checked = checked
         self.column = {v.name: k for k, v in enumerate(checked.variables)}
+        low, high = np.array([(v.low, v.high) for v in checked.variables], dtype=np.int64).T
+        self._ranges = low, high - low + 1
         self.boxes: list[NamedBox] = []
         self.numbers: dict[tuple[int, tuple[int, ...]], int] = {}  # of moves
         self._expressions = Expressions(checked.variables, checked.source)
@@ -107,19 +92,18 @@ class _Tables:
         columns = tuple(self.column[v.name] for v in module.variables)
         reads = sorted({*columns, *self._columns_read(module)})
         values = self._contexts(module, reads)
-        local = self._local(columns, values)
-        table = np.empty((len(values), len(actions)), dtype=np.int32)
+        stay = [self.move(-1, [x]) for x in self._local(columns, values).tolist()]
+        table = np.full((len(values), len(actions)), FORBIDDEN, dtype=np.int32)
         made: dict[_Meaning, Int32Array] = {}  # commands of other actions may mean the same
         for k, action in enumerate(actions):
             commands = action.commands(module)
             if commands is None:
-                table[:, k] = [self.move(-1, [x]) for x in local]
+                table[:, k] = stay
                 continue
-            table[:, k] = FORBIDDEN
             for command in commands:
-                meaning = self._meaning(command)
+                meaning = self._meaning(command, module)
                 if meaning not in made:
-                    made[meaning] = self._moves(module, columns, command, values)
+                    made[meaning] = self._moves(module, columns, command, meaning, values)
                 moves = made[meaning]
                 enabled = moves != FORBIDDEN
                 if (enabled & (table[:, k] != FORBIDDEN)).any():
@@ -129,11 +113,12 @@ class _Tables:
                 table[enabled, k] = moves[enabled]
         return Factor(module.name, columns, tuple(reads), table)
 
-    def _meaning(self, command: Command) -> _Meaning:
-        """Return what a command says, but for its action."""
+    def _meaning(self, command: Command, module: Module) -> _Meaning:
+        """Return what a command of a module says, but for its action."""
         assigned = tuple(a.variable for u in command.updates for a in u.assignments)
         counts = tuple(len(update.assignments) for update in command.updates)
-        return *map(self._expressions.add, command.children()), *counts, *assigned
+        numbers = map(self._expressions.add, command.children())
+        return *numbers, *counts, *assigned, module.name
 
     def _columns_read(self, module: Module) -> set[int]:
         exprs = [_decided(expr) for command in module.commands for expr in command.children()]
@@ -142,25 +127,23 @@ class _Tables:
 
     def _contexts(self, module: Module, reads: Sequence[int]) -> Int32Array:
         """Return all values of the variables that a module reads, (contexts, vars)."""
-        variables = self.checked.variables
-        radix = [variables[c].high - variables[c].low + 1 for c in reads]
-        if math.prod(radix) > MOST_CONTEXTS:
-            raise NoLattice(f"module {module.name} reads {math.prod(radix):.3g} contexts")
-        values = np.tile(np.array([v.low for v in variables], np.int32), (math.prod(radix), 1))
-        for column, digits in zip(reads, np.indices(radix).reshape(len(radix), -1), strict=True):
-            values[:, column] += digits.astype(np.int32)
-        return values
+        low, radix = self._ranges
+        count = math.prod(radix[reads].tolist())
+        if count > MOST_CONTEXTS:
+            raise NoLattice(f"module {module.name} reads {count:.3g} contexts")
+        values = np.tile(low, (count, 1))
+        values[:, reads] += np.indices(radix[reads]).reshape(len(reads), count).T
+        return values.astype(np.int32)
 
     def _local(self, columns: Sequence[int], values: AnyArray) -> IntArray:
-        local = np.zeros(len(values), dtype=np.int64)
-        for column in columns:
-            variable = self.checked.variables[column]
-            local = local * (variable.high - variable.low + 1) + values[:, column] - variable.low
-        return local
+        low, radix = self._ranges
+        digits = values[:, columns] - low[list(columns)]
+        return np.asarray(np.ravel_multi_index(tuple(digits.T), tuple(radix[list(columns)])))
 
     def _moves(
-        self, module: Module, columns: Sequence[int], command: Command, values: Int32Array
-    ) -> Int32Array:
+        self, module: Module, columns: Sequence[int], command: Command, meaning: _Meaning,
+        values: Int32Array,
+    ) -> Int32Array:  # fmt: skip
         """Return the move that a command makes in every context; FORBIDDEN: its guard fails."""
         table = np.full(len(values), FORBIDDEN, dtype=np.int32)
         enabled = np.flatnonzero(self._evaluate(command.guard, values))
@@ -174,8 +157,16 @@ class _Tables:
         _, some, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
         moves = []
         for i in some.tolist():
-            lower, upper = sides[0][i], sides[1][i]
-            possible, marginal = self._marginal(command, module, lower, upper, here[i])
+            key = meaning, np.concatenate([sides[0][i], sides[1][i]]).tobytes()
+            if key not in self._marginals:
+                state = State(self.checked, here[i])
+                upper = sides[1 if has_intervals(command) else 0][i]
+                possible, box = command_distribution(
+                    command, module.name, sides[0][i], upper, state
+                )
+                self._marginals[key] = possible, -1 if box is None else len(self.boxes)
+                self.boxes += [] if box is None else [box]
+            possible, marginal = self._marginals[key]
             moves.append(self.move(marginal, targets[i, possible].tolist()))
         table[enabled] = np.array(moves, dtype=np.int32)[kind.reshape(-1)]
         return table
@@ -199,24 +190,6 @@ class _Tables:
                     raise NoLattice(f"{variable.name} leaves its range in some context")
             targets[:, k] = self._local(columns, after)
         return targets
-
-    def _marginal(
-        self,
-        command: Command,
-        module: Module,
-        lower: FloatArray,
-        upper: FloatArray,
-        values: AnyArray,
-    ) -> tuple[IntArray, int]:
-        """Return the updates that can happen, and their marginal or -1."""
-        key = (*self._meaning(command), module.name), np.concatenate([lower, upper]).tobytes()
-        if key not in self._marginals:
-            state = State(self.checked, values)
-            both = (lower, upper if has_intervals(command) else lower)
-            possible, box = command_distribution(command, module.name, *both, state)
-            self._marginals[key] = possible, -1 if box is None else len(self.boxes)
-            self.boxes += [] if box is None else [box]
-        return self._marginals[key]
 
 
 def load_lattice(path: str | PathLike[str], constants: Given | None = None) -> LatticeMDP:
@@ -356,11 +329,7 @@ class _Enough(Exception):
 def build_lattice(checked: CheckedModel) -> LatticeMDP:
     """Return a model by its factors, in the order of the text.
 
-    Raises
-    ------
-    NoLattice
-        If it has global variables that change, several choices with one label, contexts that are
-        too many or make no sense, or a random choice among commands.
+    Raises `NoLattice` if the text has to be explored.
     """
     if checked.type in CHAINS:
         raise NoLattice("a Markov chain is explored")
@@ -403,31 +372,23 @@ def _actions(checked: CheckedModel) -> list[_Action]:
     return [*(_Action("", command) for command in alone), *map(_Action, checked.actions)]
 
 
-def _formula(expr: Expr, checked: CheckedModel) -> Formula:
-    return partial(evaluate_states, expr, checked)
-
-
 def _rewards(checked: CheckedModel, actions: Sequence[_Action]) -> dict[str, FormulaRewards]:
     """Return all reward structures, named as those of explored models."""
     rewards: dict[str, FormulaRewards] = {}
+    expressions = Expressions(checked.variables, checked.source)
+    made: dict[int, Formula] = {}  # actions that pay alike share a formula
     for number, structure in enumerate(checked.rewards, start=1):
         name = structure.name if structure.name is not None else ""
         name = f"#{number}" if name in rewards else name
-        of_states = [item for item in structure.items if item.action is None]
-        made: list[tuple[Expr, Formula]] = []
         formulas: list[Formula | None] = []
-        for action in actions:
-            items = [item for item in structure.items if item.action == action.name]
-            formulas.append(_shared(reward_sum(items), made, checked) if items else None)
-        state = _formula(reward_sum(of_states), checked) if of_states else None
-        rewards[name] = FormulaRewards(state, tuple(formulas))
+        for action in (None, *(action.name for action in actions)):
+            items = [item for item in structure.items if item.action == action]
+            expr = reward_sum(items)
+            formula = made.setdefault(expressions.add(expr), _formula(expr, checked))
+            formulas.append(formula if items else None)
+        rewards[name] = FormulaRewards(formulas[0], tuple(formulas[1:]))
     return rewards
 
 
-def _shared(expr: Expr, made: list[tuple[Expr, Formula]], checked: CheckedModel) -> Formula:
-    """Return the formula of an expression, the same one for equal expressions."""
-    for earlier, formula in made:
-        if earlier == expr:
-            return formula
-    made.append((expr, _formula(expr, checked)))
-    return made[-1][1]
+def _formula(expr: Expr, checked: CheckedModel) -> Formula:
+    return partial(evaluate_states, expr, checked)

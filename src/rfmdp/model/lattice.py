@@ -8,6 +8,7 @@ A row of the model is an action that no factor forbids; its marginals are those 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ from rfmdp.model.arrays import (
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.report import model_sizes, warn_if_touching
 from rfmdp.record import Provenance, balls
-from rfmdp.sets.marginals import Kind, Marginals, boxes_around, radii_of
+from rfmdp.sets.marginals import Kind, Marginals, balls_around, boxes_around, radii_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action
@@ -67,7 +68,7 @@ class FormulaRewards:
 class LatticeMDP:
     """A robust factored MDP by its factors. See the module's docstring.
 
-    All sets are boxes or points.
+    Sets are points, boxes, L1 balls and polytopes.
     """
 
     variables: tuple[Variable, ...]
@@ -236,16 +237,16 @@ class LatticeMDP:
         return named_reward(self.rewards, name)
 
     def with_marginals(self, marginals: Marginals) -> LatticeMDP:
-        """Return the same structure with other boxes of the same sizes."""
+        """Return the same structure with other sets of the same sizes."""
         if not np.array_equal(marginals.outcome_ptr, self.marginals.outcome_ptr):
             raise ModelError(
                 f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
                 f"got {len(marginals)}."
             )
-        if not np.isin(marginals.kind, (Kind.SINGLETON, Kind.BOX)).all():
+        if (marginals.kind == Kind.LP).any():
             raise UnsupportedError(
-                "A model that is not written out must have boxes or points as sets; use load_prism "
-                "for others."
+                "A model that is not written out must have points, boxes, L1 balls or polytopes as "
+                "sets; use load_prism for others."
             )
         return replace(self, marginals=marginals).with_provenance(sets={"kind": "other"})
 
@@ -255,16 +256,24 @@ class LatticeMDP:
             return self
         return replace(self, provenance=replace(self.provenance, **changes))
 
-    def with_radius(self, radius: float, floor: float = 0.0) -> LatticeMDP:
-        """Return the model with L-infinity boxes; see `FactoredMDP.with_radius`."""
+    def with_radius(
+        self, radius: float, floor: float = 0.0, *, exponent: float = math.inf
+    ) -> LatticeMDP:
+        """Return the model with boxes or L1 balls; see `FactoredMDP.with_radius`."""
         if self.uncertain:
             raise ModelError(
                 "with_radius: must be around a nominal model, this one has sets of its own; use "
                 "model.nominal().with_radius(...) to drop them first."
             )
-        model = self.with_marginals(boxes_around(self.marginals, radius, floor))
+        if math.isinf(exponent):
+            sets = boxes_around(self.marginals, radius, floor)
+        elif floor == 0.0:
+            sets = balls_around(self.marginals, radius, exponent)
+        else:
+            raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
+        model = self.with_marginals(sets)
         warn_if_touching(model, radii_of(self.marginals, radius))
-        return model.with_provenance(sets=balls(radius, np.inf, floor))
+        return model.with_provenance(sets=balls(radius, exponent, floor))
 
     def nominal(self) -> LatticeMDP:
         """Return the model with every set replaced by its nominal member."""

@@ -11,7 +11,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.lattice import FormulaRewards, LatticeMDP
-from rfmdp.ragged import entries, segment_product, starts
+from rfmdp.ragged import entries, starts
 from rfmdp.types import FloatArray, IntArray
 
 AT_ONCE = 1 << 20  # successors that are written out at a time
@@ -45,25 +45,22 @@ def written_out(
 def _portion(
     model: LatticeMDP, states: IntArray, actions: IntArray, moves: IntArray
 ) -> WrittenRows:
-    """Write some rows out: certain moves are added to all successors, the others are marginals."""
-    inner = np.cumprod([1, *model.sizes[:0:-1]])[::-1]  # what a local state counts
+    """Write some rows out, factor by factor; certain moves have one target and no marginal."""
+    stride = model.states
+    ptr = model.moves.target_ptr
+    row = np.arange(len(states))
+    successors = np.zeros_like(row)
+    for size, column in zip(model.sizes, moves.T, strict=True):
+        stride //= size
+        counts = (ptr[column + 1] - ptr[column])[row]
+        begin = np.repeat(ptr[column][row] - starts(counts)[:-1], counts)
+        targets = model.moves.targets[begin + np.arange(len(begin))]
+        successors = np.repeat(successors, counts) + targets * stride
+        row = np.repeat(row, counts)
     marginal = model.moves.marginal[moves]
     uncertain = marginal >= 0
-    targets = model.moves.targets[model.moves.target_ptr[moves]]  # the first ones
-    base = np.where(uncertain, 0, targets * inner).sum(axis=1)
+    successor_ptr = np.searchsorted(row, np.arange(len(states) + 1))
     marginal_ptr = starts(uncertain.sum(axis=1))
-    sizes = np.diff(model.moves.target_ptr)[moves][uncertain]
-    successor_ptr = starts(segment_product(sizes, marginal_ptr))
-    row = np.repeat(np.arange(len(states)), np.diff(successor_ptr))
-    rest = np.arange(successor_ptr[-1]) - successor_ptr[row]
-    successors = base[row]
-    for d in range(len(model.factors) - 1, -1, -1):
-        size = np.where(uncertain[:, d], np.diff(model.moves.target_ptr)[moves[:, d]], 1)[row]
-        outcome = rest % size
-        rest //= size
-        first = model.moves.target_ptr[moves[row, d]]
-        step = model.moves.targets[first + np.where(uncertain[row, d], outcome, 0)] * inner[d]
-        successors = successors + np.where(uncertain[row, d], step, 0)
     rows = FactoredMDP(
         row_ptr=np.arange(len(states) + 1),
         marginal_ptr=marginal_ptr,

@@ -14,10 +14,12 @@ from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.lattice_steps import Contraction, Sides
 from rfmdp.verification.margins import UNIT
 from rfmdp.verification.reading import Claim
+from rfmdp.verification.sets import BOX
 from rfmdp.verification.statement import PROBABILITIES
 
 LASTING = 0.5  # probability that a play lasts, up to which steps count
 LONGEST = 1 << 14  # steps that are tried
+FAINT, LEAST = 1e-12, 1e-290  # least probabilities, and products of them, that floats show
 
 
 class LatticeChecker:
@@ -125,6 +127,7 @@ class LatticeChecker:
 
         Let q < 1 be the largest probability that a play lasts longer than K steps. Then K steps
         contract by q, and what a step moves by at most r is within K r / (1 - q) of its worth.
+        A play has also ended where it can never come to the target.
         """
         sets = self.claim.states
         target = sets["target"] if "target" in sets else ~sets["stay"]
@@ -135,6 +138,8 @@ class LatticeChecker:
         if levels is not None and over[lasting].all():
             self._level_by_level(over, pay)
             return
+        if self.claim.kind in PROBABILITIES:
+            over |= self._hopeless(target, over)
         far = self._endurance(over)
         if far is None:
             nowhere = np.zeros_like(over)
@@ -172,11 +177,33 @@ class LatticeChecker:
                 values[side][here] = bound[here]
         self._compare(values, "level by level")
 
+    def _friends(self) -> Contraction:
+        """Return steps in which nothing is paid, and both players maximise."""
+        states, actions = self.model.states, self.model.actions
+        nothing, classes = np.zeros((1, states)), np.zeros(actions, dtype=np.int64)
+        return Contraction(self.model, 1, 1, nothing, classes, 1.0)
+
+    def _hopeless(self, target: BoolArray, over: BoolArray) -> BoolArray:
+        """Return the states from which no choice of the players ever leads to the target."""
+        model, sets = self.model, self.model.sets
+        box = np.repeat(sets.kind == BOX, sets.sizes)
+        numbers = np.concatenate(
+            [sets.upper[box], sets.nominal[~box], sets.radius / 2, sets.corners]
+        )
+        faintest = float(np.min(numbers[numbers > 0.0], initial=1.0))
+        if faintest < FAINT or faintest ** len(model.factors) < LEAST:
+            return np.zeros_like(target)
+        game = self._friends()
+        hopeful, more = target.copy(), target
+        while more.any():
+            self.progress(f"where the target is possible: {hopeful.sum()} states")
+            more = game.may_lead(hopeful) & ~over & ~hopeful
+            hopeful |= more
+        return ~hopeful
+
     def _endurance(self, over: BoolArray) -> float | None:
         """Return K / (1 - q), see `_only_fixed_point`; None: no such K was found."""
-        model = self.model
-        nothing, classes = np.zeros((1, model.states)), np.zeros(model.actions, dtype=np.int64)
-        game = Contraction(model, 1, 1, nothing, classes, 1.0)
+        model, game = self.model, self._friends()
         lasts = (~over).astype(np.float64)
         steps = 0
         while lasts.max() > LASTING and steps < LONGEST:

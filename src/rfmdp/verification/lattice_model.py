@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fields, field, names, need
-from rfmdp.verification.sets import BOX, SINGLETON, Sets, read_sets
+from rfmdp.verification.sets import LP, Sets, read_sets
 
 FORBIDDEN = -1  # in place of a move
 MOST_STATES = 1 << 31
@@ -210,7 +210,7 @@ class Lattice:
 def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance | None) -> Lattice:
     """Return a model whose arrays fit together."""
     sets = read_sets(fields.within("marginals.")).settled()
-    need(np.isin(sets.kind, (SINGLETON, BOX)).all(), "marginals: must be boxes or points here")
+    need((sets.kind != LP).all(), "marginals: must not be Lp balls here")
     ranges = _ranges(header)
     actions = len(names_of_actions(header))
     move_sets = fields.integers("moves.marginal")

@@ -23,14 +23,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import FORBIDDEN, Fresh, Lattice
 from rfmdp.verification.margins import TINY, UNIT
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
-from rfmdp.verification.sets import SINGLETON
+from rfmdp.verification.sets import BOX, L1, POLYTOPE, SINGLETON, Sets
 
 AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
 WRITTEN = 1 << 24  # successors of rows that are written out in a step
@@ -151,6 +151,13 @@ class Contraction:
             need(finite, "policy: must take actions that are possible")
         return before
 
+    def may_lead(self, states: BoolArray) -> BoolArray:
+        """Return where (S,) some action may lead into some states, by some members of sets."""
+        where = np.zeros_like(states)
+        for part in self._leaves(-states.astype(np.float64), None):
+            where[part.states[part.low[:, 0] < 0.0]] = True
+        return where
+
     def _paid(self, pays: FloatArray, mean: FloatArray, side: int) -> FloatArray:
         """Return what rows pay and what follows, rounded to a side."""
         later = self.discount * mean
@@ -243,11 +250,10 @@ class Contraction:
             p = (sets.nominal[outcomes] / math.fsum(sets.nominal[outcomes]))[None, :, None]
             below = _mean(p, low)
             return below, below if high is low else _mean(p, high)
-        if sets.sizes[j] == 2:
+        if sets.kind[j] == BOX and sets.sizes[j] == 2:
             return self._between(int(sets.ptr[j]), low, high)
-        ends = sets.lower[outcomes], sets.upper[outcomes]
         together = high.sum(axis=2, keepdims=True)
-        return _mean(_worst(*ends, low), low), _mean(_worst(*ends, together), high)
+        return _mean(_worst(sets, j, low), low), _mean(_worst(sets, j, together), high)
 
     def _between(
         self, first: int, low: FloatArray, high: FloatArray
@@ -260,6 +266,8 @@ class Contraction:
         below = np.minimum(least * gap, most * gap)
         below += low[:, 1]
         if high is low:
+            if gap.min() >= 0.0 or gap.max() <= 0.0:  # the same answer in all lines
+                return below, below
             mixed = (gap.max(axis=1) > 0.0) & (gap.min(axis=1) < 0.0)
             if not mixed.any():
                 return below, below
@@ -344,17 +352,34 @@ class Contraction:
                      np.minimum(rows.high, ends[1]))  # fmt: skip
 
 
-def _worst(lower: FloatArray, upper: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the member of a box (N, outcomes, fibres) with the least mean of values, each fibre.
+def _worst(sets: Sets, j: int, values: FloatArray) -> FloatArray:
+    """Return the member (N, outcomes, fibres) of a set with the least mean of values, each fibre.
 
-    What is free goes to the outcomes with the least values. Its numbers are off by no more than
-    some roundings of one.
+    Its numbers are off by no more than some roundings of one. In a box, what is free goes to the
+    outcomes with the least values. In an L1 ball, half of the radius goes from the outcomes with
+    the largest values to the one with the least.
     """
+    outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
+    if sets.kind[j] == POLYTOPE:
+        corners = sets.listed(j).reshape(-1, sets.sizes[j])
+        corners = corners / corners.sum(axis=1, keepdims=True)
+        best = np.einsum("cd,ndf->ncf", corners, values).argmin(axis=1)
+        return np.asarray(corners[best].transpose(0, 2, 1))
     order = np.argsort(values, axis=1, kind="stable")
-    room = (upper - lower)[order]
-    free = 1.0 - math.fsum(lower)
-    before = np.cumsum(room, axis=1) - room
-    filled = lower[order] + np.clip(free - before, 0.0, room)
+    if sets.kind[j] == L1:
+        total = math.fsum(sets.nominal[outcomes])
+        filled = (sets.nominal[outcomes] / total)[order]
+        moved = np.minimum(0.5 * sets.radius[j] / total, 1.0 - filled[:, :1])
+        gives = filled.copy()
+        gives[:, 0] = 0.0
+        later = np.cumsum(gives[:, ::-1], axis=1)[:, ::-1] - gives
+        filled -= np.clip(moved - later, 0.0, gives)
+        filled[:, :1] += moved
+    else:
+        lower, upper = sets.lower[outcomes], sets.upper[outcomes]
+        room = (upper - lower)[order]
+        before = np.cumsum(room, axis=1) - room
+        filled = lower[order] + np.clip(1.0 - math.fsum(lower) - before, 0.0, room)
     member = np.empty_like(filled)
     np.put_along_axis(member, order, filled, axis=1)
     return member

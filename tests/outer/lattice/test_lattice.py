@@ -67,14 +67,27 @@ def _commands(draw, i: int, action: str, highs: list[int]) -> list[str]:
     return lines
 
 
-def both(text: str, radius: float):
+def both(text: str, radius: float, kind: str = "box"):
     """Return the model by its factors and written out, from all states of the lattice."""
     names = "init true endinit"
     written = rf.parse_prism(f"{text}\n{names}")
     lattice = rf.parse_lattice(text)
     if radius:
-        written, lattice = written.with_radius(radius), lattice.with_radius(radius)
+        written, lattice = with_sets(written, radius, kind), with_sets(lattice, radius, kind)
     return lattice, written
+
+
+def with_sets(model, radius: float, kind: str):
+    """Return a nominal model with boxes, L1 balls or polytopes."""
+    if kind != "corners":
+        return model.with_radius(radius, exponent=1.0 if kind == "l1" else np.inf)
+    sets = []
+    for j in range(len(model.marginals)):
+        nominal = model.marginals[j].nominal
+        others = [np.eye(len(nominal))[k] for k in range(len(nominal))]
+        corners = [nominal, *((1.0 - radius) * nominal + radius * other for other in others)]
+        sets.append(rf.Polytope(np.array(corners) if (nominal < 1.0).all() else [nominal]))
+    return model.with_marginals(rf.Marginals.from_sets(sets))
 
 
 def same_order(lattice, written) -> np.ndarray:
@@ -111,11 +124,16 @@ rewards "r"
 endrewards"""
 
 
-@given(texts(), OBJECTIVES, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.2, 0.6]))
-@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05)
-def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius):
-    """Every state, objective and direction: bounds overlap, and both are certified."""
-    lattice, written = both(text, radius)
+KINDS = st.sampled_from(["box", "box", "l1", "corners"])
+
+
+@given(texts(), OBJECTIVES, DIRECTIONS, DIRECTIONS, st.sampled_from([0.0, 0.05, 0.2, 0.6]), KINDS)
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05, "box")
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05, "l1")
+@example(CERTAIN_LATER, rf.Cumulative(4), rf.MAX, rf.MIN, 0.05, "corners")
+def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius, kind):
+    """Every state, objective, direction and set: bounds overlap, and both are certified."""
+    lattice, written = both(text, radius, kind)
     stuck = int(lattice.label("deadlock").sum())  # where a self-loop is written
     assert lattice.rows == written.rows - stuck
     assert lattice.transitions == written.transitions - stuck
@@ -134,6 +152,7 @@ def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, r
 ENDS = {  # how one more module ends every play: by chance, by time, by a clock that may stand still
     "chance": ["t<2 -> 0.4 : (t'=2) + 0.6 : true;"],
     "time": ["t<2 -> (t'=t+1);"],
+    "trap": ["t<2 -> 0.4 : (t'=2)&(b'=1) + 0.3 : (t'=2)&(b'=0) + 0.3 : true;"],
     "stalls": ["t<2 & b=1 -> 0.4 : (b'=0) + 0.6 : (t'=t+1);", "t<2 & b=0 -> (b'=1) & (t'=t+1);"],
 }
 
@@ -144,11 +163,19 @@ def ending(text: str, how: str) -> str:
     for action in sorted(set(re.findall(r"\[(\w+)\] .*->", text))):
         lines += [f"  [{action}] {command}" for command in (*ENDS[how], "t=2 -> true;")]
     lines += ["endmodule", 'label "over" = t=2;', 'label "on" = t<2;']
+    lines += ['label "won" = t=2 & b=1;', 'label "open" = t<2 | b=0;']
     return text.replace('label "goal"', "\n".join([*lines, 'label "goal"']))
 
 
 UNBOUNDED = st.sampled_from(
-    [rf.Until("on", "goal"), rf.Reach("over"), rf.ReachReward("over"), rf.Globally("on")]
+    [
+        rf.Until("on", "goal"),
+        rf.Reach("over"),
+        rf.ReachReward("over"),
+        rf.Globally("on"),
+        rf.Reach("won"),
+        rf.Globally("open"),  # where it is too late, a play has ended as well
+    ]
 )
 
 
@@ -159,10 +186,11 @@ UNBOUNDED = st.sampled_from(
     DIRECTIONS,
     DIRECTIONS,
     st.sampled_from([0.0, 0.05, 0.3]),
+    KINDS,
 )
-def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius):
+def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius, kind):
     """Without a horizon, where every play ends: the bounds of the written model, verified."""
-    lattice, written = both(ending(text, how), radius)
+    lattice, written = both(ending(text, how), radius, kind)
     spec = rf.Spec(objective, agent, nature)
     everywhere = np.ones(lattice.states, dtype=bool)
     limits = rf.Limits(precision=1e-9, measure=rf.Measure.ABSOLUTE)
@@ -170,6 +198,7 @@ def test_targets_of_plays_that_end(text, how, objective, agent, nature, radius):
         ours = rf.solve(lattice, spec, limits=limits, states=everywhere)
     except rf.UnsupportedError:  # a state without a choice lasts for ever
         assert lattice.label("deadlock").any()
+        assert isinstance(objective, rf.ReachReward)
         return
     theirs = rf.solve(written, spec, limits=limits, states=everywhere)
     order = same_order(lattice, written)
@@ -258,10 +287,10 @@ def test_results_do_not_depend_on_threads():
 
 
 def test_other_sets_are_refused():
-    """The box around an L1 ball is another set: its bounds would not be those of the ball."""
+    """A ball of another norm has no minimiser here; the box around it would be another set."""
     model = rf.parse_lattice(COIN)
-    with pytest.raises(rf.UnsupportedError, match="boxes or points"):
-        model.with_marginals(rf.Marginals.from_sets([rf.L1Ball([0.5, 0.5], 0.1)]))
+    with pytest.raises(rf.UnsupportedError, match="L1 balls"):
+        model.with_radius(0.1, exponent=2.0)
     with pytest.raises(rf.ModelError, match="needs 1 sets"):
         model.with_marginals(rf.Marginals.from_sets([]))
 

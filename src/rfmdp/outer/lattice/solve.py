@@ -4,16 +4,17 @@ Values are one array and two errors that hold in all states: T does not expand, 
 the errors on and adds its own. Over a finite horizon that is all. A discounted value is iterated
 until one more step moves it so little that it is closer than wanted to the only fixed point.
 
-To reach a target, there is only one fixed point if every play ends, whatever the players do. So the
-largest probability q that a play goes on for K steps is computed first (`_endurance`). If q < 1,
-then T^K contracts by q, and a value that a step moves by no more than r is at most K r / (1 - q)
-away from the fixed point; so is what the policy of that step is worth.
+To reach a target, there is only one fixed point if every play ends, whatever the players do. A play
+has also ended where no player can ever lead it to the target (`_hopeless`). So the largest
+probability q that a play goes on for K steps is computed first (`_endurance`). If q < 1, then T^K
+contracts by q, and a value that a step moves by no more than r is at most K r / (1 - q) away from
+the fixed point; so is what the policy of that step is worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from rfmdp.model.lattice import LatticeMDP
 from rfmdp.model.lattice_order import Clock, clock_of
 from rfmdp.objective import MAX, MIN, Direction, Spec
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
+from rfmdp.outer.lattice.trie import Trie
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
@@ -30,6 +32,11 @@ from rfmdp.rounding import UNIT, one_minus
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 LASTING = 0.5  # probability that a play lasts, below which its steps need not be counted on
+FAINT = 1e-12  # probabilities below which a sum of floats may not show that they are there
+LEAST = 1e-290  # the least product of probabilities that floats still show
+
+
+_Result: TypeAlias = tuple[FloatArray, Errors, AnyArray]  # a value, its errors, rules of a policy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +63,6 @@ class _Horizon:
     discount: float = 1.0
     flipped: bool = False  # the answer is one minus the value
     probability: bool = False
-    rules: AnyArray = field(default_factory=lambda: np.empty((0, 0), np.uint8))
 
 
 def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolArray) -> Solution:
@@ -74,14 +80,16 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
         horizon = _posed(model, spec)
         sweep = Sweep(model, horizon.agent, horizon.payments, horizon.discount)
     with stats.phase("solve"):
-        run = _run
+        run = _Run(model, horizon, sweep, Watch(limits), stats, interest)
         if horizon.ends is not None:
-            run = _to_target
+            value, errors, rules = run.to_target(horizon.ends)
         elif spec.objective.span[1] is None:
-            run = _discounted
-        value, errors, rules, stopped = run(model, horizon, sweep, Watch(limits), stats, interest)
+            value, errors, rules = run.discounted()
+        else:
+            value, errors, rules = run.steps()
     probability, flipped, negated = horizon.probability, horizon.flipped, horizon.negated
-    del sweep, horizon  # their arrays are as large as those that follow
+    stopped = run.stopped
+    del sweep, horizon, run  # their arrays are as large as those that follow
     if negated:
         value, errors = 0.0 - value, Errors(errors.below, errors.above)  # no zero is negative
     lower, upper = value - errors.above, value + errors.below
@@ -160,145 +168,143 @@ def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
     )  # fmt: skip
 
 
-def _run(
-    model: LatticeMDP,
-    horizon: _Horizon,
-    sweep: Sweep,
-    watch: Watch,
-    stats: Stats,
-    interest: BoolArray,
-) -> tuple[FloatArray, Errors, AnyArray, Status | None]:
-    """Step back from the start; after a stop the errors are those of all that could follow."""
-    count = len(horizon.steps)
-    rules = np.zeros((max(count, 1), model.states), dtype=np.uint8)
-    value, errors, stopped = horizon.start, Errors(), None
-    done = 0
-    try:
-        for fixed in horizon.steps:
-            after, choice, more = sweep.back(value)
-            if fixed is not None:
-                np.copyto(after, fixed.value, where=fixed.states)
-            rules[count - 1 - done] = choice
-            # one assignment: an interrupt finds all three of the same step
-            value, errors, done = after, errors.after(horizon.discount, more), done + 1
-            stats.robust_sweeps += 1
-            stats.rows += sweep.rows
-            stats.rows_branched += sweep.mixed
-            if done < count:
-                watch.tick("steps", errors.above + errors.below)
-    except STOPS as stop:
-        stopped = status_of(stop)
-        rules[: count - done] = model.some_rule()  # what may follow holds for every action
-        low, high = _hull(horizon, value, errors, done)
-        middle = 0.5 * (low + high)
-        value, errors = np.full(model.states, middle), Errors(high - low, high - low)
-    return value, errors, rules, stopped
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A solve under way. Its methods return a value, its errors, and the rules of a policy."""
 
+    model: LatticeMDP
+    horizon: _Horizon
+    sweep: Sweep
+    watch: Watch
+    stats: Stats
+    interest: BoolArray
+    stopped: Status | None = None
 
-def _hull(horizon: _Horizon, value: FloatArray, errors: Errors, done: int) -> tuple[float, float]:
-    """Return the least and largest value that all steps can lead to."""
-    low, high = float(value.min()) - errors.above, float(value.max()) + errors.below
-    pays = horizon.payments.pays
-    least, most = float(pays.min()), float(pays.max())
-    for fixed in horizon.steps[done:]:
-        low, high = horizon.discount * low + least, horizon.discount * high + most
-        if fixed is not None:
-            low, high = min(low, float(fixed.value.min())), max(high, float(fixed.value.max()))
-        slack = 8.0 * UNIT * max(abs(low), abs(high))
-        low, high = low - slack, high + slack
-    return low, high
+    def back(self, value: FloatArray, *trie: Trie) -> tuple[FloatArray, AnyArray, Errors]:
+        """Return a step back, see `Sweep.back`, and count it."""
+        step = self.sweep.back(value, *trie)
+        self.stats.robust_sweeps += 1
+        self.stats.rows += self.sweep.rows
+        self.stats.rows_branched += self.sweep.mixed
+        return step
 
+    def close(self, value: FloatArray, errors: Errors) -> bool:
+        """Return whether bounds are as close as wanted, with something to spare."""
+        low, high = value - errors.above, value + errors.below
+        probability = float(self.horizon.probability)
+        return self.watch.limits.excess(low, high, self.interest, probability) <= 0.5
 
-def _discounted(
-    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, watch: Watch, stats: Stats,
-    interest: BoolArray,
-) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
-    """Iterate until a step moves the value so little that the fixed point is close."""
-    value, stopped = np.zeros(model.states), None
-    rules = np.zeros((1, model.states), dtype=np.uint8)
-    errors = Errors(np.inf, np.inf)
-    try:
-        for after, choice, more in _steps(sweep, value):
-            around = _around_fixed_point(value, after, more, horizon.discount)
-            rules[0] = choice
-            value, errors = after, around  # one assignment, see `_run`
-            stats.robust_sweeps += 1
-            stats.rows += sweep.rows
-            low, high = value - errors.above, value + errors.below
-            if watch.limits.excess(low, high, interest) <= 0.5:
-                break
-            watch.tick("discounted", errors.above + errors.below)
-    except STOPS as stop:
-        stopped = status_of(stop)
-    return value, errors, rules, stopped
+    def steps(self) -> _Result:
+        """Step back from the start; after a stop nothing is known."""
+        horizon, count = self.horizon, len(self.horizon.steps)
+        rules = np.zeros((max(count, 1), self.model.states), dtype=np.uint8)
+        value, errors = horizon.start, Errors()
+        done = 0
+        try:
+            for fixed in horizon.steps:
+                after, choice, more = self.back(value)
+                if fixed is not None:
+                    np.copyto(after, fixed.value, where=fixed.states)
+                rules[count - 1 - done] = choice
+                # one assignment: an interrupt finds all three of the same step
+                value, errors, done = after, errors.after(horizon.discount, more), done + 1
+                if done < count:
+                    self.watch.tick("steps", errors.above + errors.below)
+        except STOPS as stop:
+            self.stopped = status_of(stop)
+            rules[: count - done] = self.model.some_rule()
+            errors = Errors(np.inf, np.inf)
+        return value, errors, rules
 
+    def discounted(self) -> _Result:
+        """Iterate until a step moves the value so little that the fixed point is close."""
+        value, errors = np.zeros(self.model.states), Errors(np.inf, np.inf)
+        rule = self.model.some_rule()
+        try:
+            while True:
+                after, choice, more = self.back(value)
+                around = _around_fixed_point(value, after, more, self.horizon.discount)
+                value, errors, rule = after, around, choice  # one assignment, see `steps`
+                if self.close(value, errors):
+                    break
+                self.watch.tick("discounted", errors.above + errors.below)
+        except STOPS as stop:
+            self.stopped = status_of(stop)
+        return value, errors, rule[None]
 
-def _to_target(
-    model: LatticeMDP, horizon: _Horizon, sweep: Sweep, watch: Watch, stats: Stats,
-    interest: BoolArray,
-) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
-    """Iterate until a step moves the value so little that the fixed point is close."""
-    ends = horizon.ends
-    assert ends is not None
-    clock = clock_of(model)
-    if clock is not None and _ends_by(clock, model, ends.states):
-        return _level_by_level(model, horizon, ends, sweep, clock, watch, stats)
-    value, stopped = ends.value, None
-    # a value, its errors, and the policy of a step back from it
-    proven = value, Errors(np.inf, np.inf), model.some_rule()
-    try:
-        steps, lasting = _endurance(model, ends.states, watch)
-        factor = max(steps, 1) / (1.0 - lasting) * (1.0 + 8.0 * UNIT)
-        while True:
-            after, choice, more = sweep.back(value)
-            np.copyto(after, ends.value, where=ends.states)
-            slack = 8.0 * UNIT * float(np.max(np.abs(after)))  # of a checker's own roundings
-            rise = max(float(np.max(after - value)) + more.below + slack, 0.0)
-            fall = max(float(np.max(value - after)) + more.above + slack, 0.0)
-            around = Errors(factor * fall, factor * rise)
-            proven = value, around, choice
-            stats.robust_sweeps += 1
-            stats.rows += sweep.rows
-            low, high = value - around.above, value + around.below
-            close = watch.limits.excess(low, high, interest, float(horizon.probability)) <= 0.5
-            if close or np.array_equal(after, value):
-                break
-            value = after
-            watch.tick("to the target", around.above + around.below)
-    except STOPS as stop:
-        stopped = status_of(stop)
-    value, errors, rule = proven
-    return value, errors, rule[None], stopped
+    def to_target(self, ends: _Fixed) -> _Result:
+        """Iterate until a step moves the value so little that the fixed point is close."""
+        clock = clock_of(self.model)
+        if clock is not None and _ends_by(clock, self.model, ends.states):
+            return self.level_by_level(ends, clock)
+        value = ends.value
+        # a value, its errors, and the policy of a step back from it
+        proven = value, Errors(np.inf, np.inf), self.model.some_rule()
+        try:
+            if self.horizon.probability:
+                hopeless = _hopeless(self.model, ends, self.watch)
+                ends = _Fixed(ends.states | hopeless, ends.value)
+            steps, lasting = _endurance(self.model, ends.states, self.watch)
+            factor = max(steps, 1) / (1.0 - lasting) * (1.0 + 8.0 * UNIT)
+            while True:
+                after, choice, more = self.back(value)
+                np.copyto(after, ends.value, where=ends.states)
+                slack = 8.0 * UNIT * float(np.max(np.abs(after)))  # of a checker's own roundings
+                rise = max(float(np.max(after - value)) + more.below + slack, 0.0)
+                fall = max(float(np.max(value - after)) + more.above + slack, 0.0)
+                around = Errors(factor * fall, factor * rise)
+                proven = value, around, choice
+                if self.close(value, around) or np.array_equal(after, value):
+                    break
+                value = after
+                self.watch.tick("to the target", around.above + around.below)
+        except STOPS as stop:
+            self.stopped = status_of(stop)
+        value, errors, rule = proven
+        return value, errors, rule[None]
+
+    def level_by_level(self, ends: _Fixed, clock: Clock) -> _Result:
+        """Step back once per level of a clock; states of a level lead to lower ones only."""
+        value, rule, errors = ends.value.copy(), self.model.some_rule(), Errors()
+        try:
+            for level in range(1, int(clock.level.max()) + 1):
+                after, choice, more = self.back(value, self.sweep.level(clock, level))
+                here = clock.states(self.model, level) & ~ends.states
+                value[here], rule[here] = after[here], choice[here]
+                errors = errors.after(1.0, more)
+                self.watch.tick("level by level", errors.above + errors.below)
+        except STOPS as stop:
+            errors, self.stopped = Errors(np.inf, np.inf), status_of(stop)
+        return value, errors, rule[None]
 
 
 def _ends_by(clock: Clock, model: LatticeMDP, ends: BoolArray) -> bool:
-    """Return whether every play has ended when a clock stays where it is."""
+    """Return whether every play has ended when a clock, the first factor, stays where it is."""
     lasting = clock.states(model, 0)
     if model.deadlocks is not None:
         lasting |= model.deadlocks
-    return bool(ends[lasting].all())
+    return clock.factor == 0 and bool(ends[lasting].all())
 
 
-def _level_by_level(
-    model: LatticeMDP, horizon: _Horizon, ends: _Fixed, sweep: Sweep, clock: Clock, watch: Watch,
-    stats: Stats,
-) -> tuple[FloatArray, Errors, AnyArray, Status | None]:  # fmt: skip
-    """Step back once per level of a clock; states of a level lead to lower ones only."""
-    value, rule = ends.value.copy(), model.some_rule()
-    errors, stopped = Errors(), None
-    try:
-        for level in range(1, int(clock.level.max()) + 1):
-            after, choice, more = sweep.back(value, sweep.level(clock, level))
-            here = clock.states(model, level) & ~ends.states
-            value[here], rule[here] = after[here], choice[here]
-            errors = errors.after(1.0, more)
-            stats.robust_sweeps += 1
-            stats.rows += sweep.rows
-            stats.rows_branched += sweep.mixed
-            watch.tick("level by level", errors.above + errors.below)
-    except STOPS as stop:
-        errors, stopped = Errors(np.inf, np.inf), status_of(stop)
-    return value, errors, rule[None], stopped
+def _hopeless(model: LatticeMDP, ends: _Fixed, watch: Watch) -> BoolArray:
+    """Return the states (S,) from which nobody can lead a play to the target.
+
+    A step back of zeros and ones, both players for it: floats show every way, unless probabilities
+    are so small that none is called hopeless.
+    """
+    upper = model.marginals.upper
+    faintest = float(np.min(upper[upper > 0.0], initial=1.0))
+    if faintest < FAINT or faintest ** len(model.factors) < LEAST:
+        return np.zeros(model.states, dtype=np.bool_)
+    sweep = Sweep(model, MIN, Payments.nothing(model))  # both maximise, so all signs are turned
+    hopeful: BoolArray = ends.value != 0.0
+    while True:
+        after, _, _ = sweep.back(-hopeful.astype(np.float64))
+        more = (after < 0.0) & ~ends.states & ~hopeful
+        if not more.any():
+            return ~hopeful
+        hopeful |= more
+        watch.tick("where the target is possible", float(more.sum()))
 
 
 def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, float]:
@@ -328,12 +334,6 @@ def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, f
         lasts = after
         watch.tick("how long plays last", float(lasts.max()))
     return steps, float(lasts.max())
-
-
-def _steps(sweep: Sweep, value: FloatArray) -> Iterator[tuple[FloatArray, AnyArray, Errors]]:
-    while True:
-        value, choice, errors = sweep.back(value)
-        yield value, choice, errors
 
 
 def _around_fixed_point(

@@ -32,7 +32,7 @@ from rfmdp.objective import MIN, Direction
 from rfmdp.outer.lattice.trie import Trie, TrieMaker, parted, restricted
 from rfmdp.rounding import TERM, TINY, UNIT
 from rfmdp.threads import side_by_side, threads
-from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 MOST_MIXED = 1 << 20  # rows of a step that are solved one by one; beyond them the loss is an error
 PARALLEL = 1 << 14  # states that are worth threads
@@ -125,8 +125,7 @@ class Sweep:
         self._maker = maker = TrieMaker(model)
         self._trie, self._moves = maker.trie(), tuple(maker.moves)
         self._program = tuple(maker.program(payments.actions))
-        ends = frozen(model.marginals.lower), frozen(model.marginals.upper)
-        self._sets = ends, pack_sets(model.marginals, corners_of(model))
+        self._sets = pack_sets(model.marginals, corners_of(model))
         slots = threads() if model.states >= PARALLEL else 1
         room = int(self._trie.begins[-1] + self._trie.inner[-1])
         self._slots = [
@@ -137,12 +136,8 @@ class Sweep:
         self.mixed = 0  # of these, rows that were written out
 
     def level(self, clock: Clock, level: int) -> Trie:
-        """Return what is left of the trie for the states of a level of a clock."""
-        columns = self.model.factors[clock.factor].columns
-        local = np.flatnonzero(clock.level == level)
-        values = np.unravel_index(local, [self.model.radix(c) for c in columns])
-        keep = self._maker.entries_of(self._trie, columns, np.stack(values, axis=1))
-        return restricted(self._trie, keep)
+        """Return the trie of the states of a level of a clock, which is the first factor."""
+        return restricted(self._trie, self._maker.branches_of(clock.level == level))
 
     def back(
         self, value: FloatArray, trie: Trie | None = None
@@ -234,9 +229,10 @@ def _stack(maker: TrieMaker, classes: int) -> tuple[Any, ...]:
     """Return room for a walk; see the kernel."""
     depths, slots = maker.bottom + 1, maker.slots + 1
     widest = max(2, int(np.max(np.diff(maker.moves.target_ptr), initial=0)))
+    entries = int(maker.later[maker.bottom])
     waiting = (
         np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, LANES)),
-        np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, int(maker.later[maker.bottom]) * LANES)),
+        np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, entries * LANES)),
         np.zeros((QUEUES, 3), np.int64),
     )  # fmt: skip
     rooms = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
-SMALL = 128  # states of the last factors, below which operations are listed instead of walked
+SMALL = 64  # states of the last factors, up to which operations are listed instead of walked
+LARGE = 1 << 18  # states of a model that is worth the making of longer lists
 LEAF = -1  # in place of a move
 
 
@@ -26,8 +27,7 @@ class MergedMoves(NamedTuple):
     kind: IntArray  # (moves,) KNOWN, TWO, OTHER or PICK
     target_ptr: IntArray
     targets: IntArray
-    set: IntArray  # (moves,) of PICK, 0
-    begin: IntArray  # (moves,) first outcome among those of all sets; of PICK, outcomes to make
+    set: IntArray  # (moves,) of PICK, outcomes to make room for
 
 
 class Trie(NamedTuple):
@@ -64,7 +64,7 @@ class MoveList:
 
     model: LatticeMDP
     _sets: dict[tuple[bytes, ...], int] = field(default_factory=dict)  # to the first such marginal
-    _numbers: dict[tuple[int, int, int, tuple[int, ...]], int] = field(default_factory=dict)
+    _numbers: dict[tuple[int, int, tuple[int, ...]], int] = field(default_factory=dict)
 
     def number(self, move: int) -> int:
         """Return the number of a move of the model; certain ones are -1 - target."""
@@ -73,7 +73,7 @@ class MoveList:
 
     def picked(self, move: int, width: int) -> int:
         """Return the number of the move that only picks where a move of the model leads to."""
-        return self._number(PICK, 0, width, self._parts(move)[0])
+        return self._numbers.setdefault((PICK, width, self._parts(move)[0]), len(self._numbers))
 
     def finished(self, move: int) -> int:
         """Return the number of the move that contracts what was picked of a move of the model."""
@@ -93,43 +93,38 @@ class MoveList:
         arrays = [kind, marginals.radius[marginal], marginals.corners[corners]]
         arrays += [each[outcomes] for each in (marginals.lower, marginals.upper, marginals.nominal)]
         marginal = self._sets.setdefault(tuple(each.tobytes() for each in arrays), marginal)
-        first = int(marginals.outcome_ptr[marginal])
-        if kind == Kind.SINGLETON:
-            return self._number(KNOWN, marginal, first, targets)
         two = kind == Kind.BOX and len(targets) == 2
-        return self._number(TWO if two else OTHER, marginal, first, targets)
-
-    def _number(self, kind: int, marginal: int, begin: int, targets: tuple[int, ...]) -> int:
-        return self._numbers.setdefault((kind, marginal, begin, targets), len(self._numbers))
+        way = KNOWN if kind == Kind.SINGLETON else TWO if two else OTHER
+        return self._numbers.setdefault((way, marginal, targets), len(self._numbers))
 
     def merged(self) -> MergedMoves:
         """Return all moves that have a number."""
         return MergedMoves(
-            np.array([kind for kind, _, _, _ in self._numbers], dtype=np.int64),
-            starts([len(targets) for _, _, _, targets in self._numbers]),
-            np.array([x for _, _, _, targets in self._numbers for x in targets], dtype=np.int64),
-            np.array([marginal for _, marginal, _, _ in self._numbers], dtype=np.int64),
-            np.array([begin for _, _, begin, _ in self._numbers], dtype=np.int64),
+            np.array([way for way, _, _ in self._numbers], dtype=np.int64),
+            starts([len(targets) for _, _, targets in self._numbers]),
+            np.array([x for _, _, targets in self._numbers for x in targets], dtype=np.int64),
+            np.array([marginal for _, marginal, _ in self._numbers], dtype=np.int64),
         )
 
 
-def restricted(trie: Trie, keep: BoolArray) -> Trie:
-    """Return the trie of some entries, (entries,)."""
-    return trie._replace(entry_actions=np.where(keep, trie.entry_actions, 0))
+def restricted(trie: Trie, branches: IntArray) -> Trie:
+    """Return the trie of some branches of the first depth."""
+    if not len(trie.code_first):  # no depth is walked
+        return trie
+    actions = trie.entry_actions.copy()
+    first = slice(trie.entry_ptr[0], trie.entry_ptr[1])
+    actions[first] *= np.isin(trie.entry_branch[first], branches)
+    return trie._replace(entry_actions=actions)
 
 
 def parted(trie: Trie, parts: int) -> list[Trie]:
     """Return tries that share the branches of the first depth out, so their states differ."""
-    if parts == 1 or not len(trie.code_first):  # no depth is walked
+    if parts == 1 or not len(trie.code_first):
         return [trie]
-    first = np.arange(trie.entry_ptr[0], trie.entry_ptr[1])
-    branches = np.unique(trie.entry_branch[first[trie.entry_actions[first] != 0]])
-    tries = []
-    for k in range(max(min(parts, len(branches)), 1)):
-        keep = np.ones(len(trie.entry_actions), dtype=np.bool_)
-        keep[first] = np.isin(trie.entry_branch[first], branches[k::parts])
-        tries.append(restricted(trie, keep))
-    return tries
+    first = slice(trie.entry_ptr[0], trie.entry_ptr[1])
+    branches = np.unique(trie.entry_branch[first][trie.entry_actions[first] != 0])
+    count = max(min(parts, len(branches)), 1)
+    return [restricted(trie, branches[k::count]) for k in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +141,7 @@ class _Depth:
 class TrieMaker:
     """Makes the tables of a model.
 
-    Depths are walked as long as more than SMALL states are left of the later factors. What follows
+    Depths are walked as long as many states are left of the later factors. What follows
     is a list of operations for every combination of decided variables that it reads.
     """
 
@@ -167,14 +162,14 @@ class TrieMaker:
         self.moves = listed.merged()
         sizes = [depth.size for depth in self.depths]
         self.later = np.cumprod([1, *sizes[::-1]])[::-1]  # states of depths d, d + 1, ...
-        self.bottom = max(int(np.argmax(self.later <= SMALL)), 1 if width else 0)
+        small = SMALL if model.states < LARGE else 4 * SMALL
+        self.bottom = max(int(np.argmax(self.later <= small)), 1 if width else 0)
         before = {c for depth in self.depths[: self.bottom] for c in depth.fresh}
         self.below = sorted(
             {c for depth in self.depths[self.bottom :] for c in depth.known if c in before}
         )  # decided variables that programs read
         self.slots = self.room = self.ends = 0
         self._entries: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-        self._branches: dict[int, list[tuple[dict[int, int], int]]] = {}
 
     def _depth(
         self, factor: Factor, size: int, decided: set[int], number: Callable[[int], int]
@@ -208,7 +203,7 @@ class TrieMaker:
 
     def trie(self) -> Trie:
         """Return the depths that are walked."""
-        model, walked = self.model, self.depths[: self.bottom]
+        walked = self.depths[: self.bottom]
         inner = np.append(self.later[1 : self.bottom + 1], self.later[self.bottom])
         begins = np.concatenate([[0], starts(inner[:-1])])[: self.bottom + 1]
         readers = [*(depth.weights for depth in walked), self._weights(self.below)]
@@ -223,10 +218,8 @@ class TrieMaker:
                 groups = [(m, len(offsets) + b, bits) for m, b, bits in _grouped(table)]
                 counts.append(len(groups))
                 entries += groups
-            digits = self._digits(depth.fresh)
-            offsets += (digits @ model.strides[depth.fresh]).tolist()
-            for values in digits.tolist():
-                fresh = dict(zip(depth.fresh, values, strict=True))
+            for fresh, offset in self.branches(d):
+                offsets.append(offset)
                 changes.append(
                     [
                         (later, by)
@@ -242,29 +235,12 @@ class TrieMaker:
             starts([len(some) for some in changes]), pairs[:, 0].copy(), pairs[:, 1].copy(),
         )  # fmt: skip
 
-    def entries_of(self, trie: Trie, columns: Sequence[int], values: IntArray) -> BoolArray:
-        """Return which entries (entries,) may lead to some values (N, columns) of variables."""
-        keep = np.ones(len(trie.entry_move), dtype=np.bool_)
-        branch_first = 0
-        for d, depth in enumerate(self.depths[: self.bottom]):
-            digits, codes = self._digits(depth.fresh), self._digits(depth.known)
-            first = trie.code_first[d]
-            ends = trie.entry_ptr[first : first + len(codes) + 1]
-            places = np.arange(ends[0], ends[-1])
-            code = np.repeat(np.arange(len(codes)), np.diff(ends))
-            branch = trie.entry_branch[places] - branch_first
-            branch_first += len(digits)
-            fits = np.ones((len(places), len(values)), dtype=np.bool_)
-            for k, column in enumerate(columns):
-                for listed, table, at in (
-                    (depth.fresh, digits, branch),
-                    (depth.known, codes, code),
-                ):
-                    if column in listed:
-                        seen = table[at, listed.index(column)]
-                        fits &= seen[:, None] == values[None, :, k]
-            keep[places] = fits.any(axis=1)
-        return keep
+    def branches_of(self, local: BoolArray) -> IntArray:
+        """Return the branches of the first depth in which its factor is in some local states."""
+        depth, columns = self.depths[0], self.model.factors[0].columns
+        digits = [self._digits(depth.fresh)[:, depth.fresh.index(c)] for c in columns]
+        radix = [self.model.radix(c) for c in columns]
+        return np.flatnonzero(local[np.ravel_multi_index(digits, radix)])
 
     def entries(self, d: int, code: int) -> list[tuple[int, int, int]]:
         """Return (move, branch, bits of actions) of a depth and a code."""
@@ -272,15 +248,13 @@ class TrieMaker:
             self._entries[d, code] = _grouped(self.depths[d].moves[code])
         return self._entries[d, code]
 
-    def branch(self, d: int, branch: int) -> tuple[dict[int, int], int]:
-        """Return the fresh values of a branch of a depth, and what they add to a state."""
-        if d not in self._branches:
-            fresh = self.depths[d].fresh
-            digits = self._digits(fresh)
-            offsets = (digits @ self.model.strides[fresh]).tolist()
-            values = [dict(zip(fresh, row, strict=True)) for row in digits.tolist()]
-            self._branches[d] = list(zip(values, offsets, strict=True))
-        return self._branches[d][branch]
+    def branches(self, d: int) -> list[tuple[dict[int, int], int]]:
+        """Return the fresh values of all branches of a depth, and what they add to a state."""
+        fresh = self.depths[d].fresh
+        digits = self._digits(fresh)
+        offsets = (digits @ self.model.strides[fresh]).tolist()
+        values = [dict(zip(fresh, row, strict=True)) for row in digits.tolist()]
+        return list(zip(values, offsets, strict=True))
 
     def program(self, classes: IntArray) -> Program:
         """Return the operations of every code; values that make no difference share them.
@@ -293,12 +267,13 @@ class TrieMaker:
             least = self._alike(column)
             alike = alike * len(least) + least[digits[:, k]]
         _, some, which = np.unique(alike, return_index=True, return_inverse=True)
+        branches = {d: self.branches(d) for d in range(self.bottom, len(self.depths))}
         ops: list[list[int]] = []
         pointers = [0]
         ends: list[IntArray] = []
         self.room = int(self.later[self.bottom :].sum())
         for values in digits[some].tolist():
-            writer = _Writer(self, ops)
+            writer = _Writer(self, branches, ops)
             writer.write(self.bottom, dict(zip(self.below, values, strict=True)), 0, 0, -1, 0)
             self.slots = max(self.slots, writer.slots)
             leaves = [op for op in ops[pointers[-1] :] if op[MOVE] == LEAF]
@@ -348,6 +323,7 @@ class _Writer:
     """Writes the operations of one code; arrays of a depth have their place below all others."""
 
     maker: TrieMaker
+    branches: dict[int, list[tuple[dict[int, int], int]]]  # by depths
     ops: list[list[int]]
     slots: int = field(default=1)
 
@@ -383,7 +359,7 @@ class _Writer:
             elif opened:
                 opened[0][1] = len(self.ops)
                 opened = []
-            fresh, offset = maker.branch(d, branch)
+            fresh, offset = self.branches[d][branch]
             self.write(d + 1, values | fresh, source, state + offset, able & bits, slot)
         for op in opened:
             op[1] = len(self.ops)
