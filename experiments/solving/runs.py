@@ -14,7 +14,7 @@ from experiments import records
 from experiments.published import RADII, STOPPED, Published, published_table
 from experiments.records import Method
 from rfmdp import __version__
-from rfmdp.domains import bounds, domain, published_bounds
+from rfmdp.domains import domain, published_bounds
 from rfmdp.domains.table import PUBLISHED, find
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.inner import methods
@@ -220,4 +220,4 @@ def largest_initial_bounds(solution: Solution) -> tuple[float | None, float | No
 @cache
 def model_digest(name: str) -> str:
     """Return a digest of all that the published model of a domain is made of."""
-    return records.model_digest(name, PUBLISHED, inspect.getsource(bounds))
+    return records.model_digest(name, PUBLISHED, inspect.getsource(published_bounds))
