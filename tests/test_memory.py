@@ -65,12 +65,8 @@ def little(monkeypatch):
 
 def coin_loop(states):
     """Return a chain of coins."""
-    return rf.FactoredMDP.from_arrays(
-        np.arange(states + 1),
-        (np.arange(states + 1), np.zeros(states, dtype=np.int64)),
-        np.repeat(np.arange(states), 2),
-        [rf.Interval([0.4, 0.4], [0.6, 0.6])],
-    )
+    coin = rf.Interval([0.4, 0.4], [0.6, 0.6])
+    return rf.FactoredMDP.from_rows([[([0], [s, s])] for s in range(states)], [coin])
 
 
 def test_long_horizons_are_refused():

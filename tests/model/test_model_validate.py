@@ -129,22 +129,6 @@ def test_row_factors_are_checked(model):
     assert "row_factors[1]: must be within 0..0, got 1." in str(validate(wrong))
 
 
-def test_arrays_and_rows_give_the_same_model(model):
-    """`from_arrays` finds the tensors from the sizes alone, from lists and from flat arrays."""
-    for row_marginals in (
-        [[0, 1], [], [0], []],
-        (model.marginal_ptr, model.row_marginals),
-    ):
-        other = FactoredMDP.from_arrays(
-            model.row_ptr, row_marginals, model.successors, model.marginals
-        )
-        for name in ("row_ptr", "marginal_ptr", "row_marginals", "successor_ptr", "successors"):
-            assert np.array_equal(getattr(other, name), getattr(model, name))
-            assert getattr(other, name).dtype == getattr(model, name).dtype
-        assert other.row_actions.tolist() == [0, 1, 0, 0]
-        assert other.actions == ("a0", "a1")
-
-
 A_ROW = "must be (marginals, successors) or (marginals, successors, action)"
 BAD_ROWS = [
     ([[([0], [0])]], "State 0, row 0: the tensor must have 2 successors, has 1."),
@@ -158,6 +142,7 @@ BAD_ROWS = [
     ([([0], [0, 0])], f"State 0, row 0: {A_ROW}, got [0]."),
     ([[([], [0], 1)]], "State 0, row 0: the action must be a name, got 1."),
     ([0], "State 0: must be a list of rows, got 0."),
+    ([[([0], [0, 2**40])]], "successors: must fit 32 bits, the largest is 1099511627776."),
     (None, "from_rows: must be given a list per state, got None."),
 ]
 
@@ -167,21 +152,6 @@ def test_bad_rows_are_named(rows, message):
     """A row of the wrong size is found where it is."""
     with pytest.raises(ModelError) as caught:
         FactoredMDP.from_rows(rows, [COIN, DIE])
-    assert str(caught.value) == message
-
-
-BAD_ARRAYS = [
-    (([0, 1], [[0]], [0]), "successors: the tensors of all rows need 2 entries, got 1."),
-    (([0, 1], [[4]], [0]), "Row 0: marginals must be within 0..1, got 4."),
-    (([0, 1], [[0]], [0, 2**40]), "successors: must fit 32 bits, the largest is 1099511627776."),
-]
-
-
-@pytest.mark.parametrize(("arrays", "message"), BAD_ARRAYS)
-def test_bad_arrays_are_named(arrays, message):
-    """Sizes that do not fit each other are refused with numbers."""
-    with pytest.raises(ModelError) as caught:
-        FactoredMDP.from_arrays(*arrays, [COIN, DIE])
     assert str(caught.value) == message
 
 
@@ -200,19 +170,15 @@ BAD_PARTS = [
 def test_parts_of_a_wrong_type_are_named(parts, message):
     """The message says what must be given."""
     given = {"marginals": [COIN]} | parts
-    for make in (
-        lambda: FactoredMDP.from_rows([[([], [0])]], **given),
-        lambda: FactoredMDP.from_arrays([0, 1], [[]], [0], **given),
-    ):
-        with pytest.raises(ModelError) as caught:
-            make()
-        assert message in str(caught.value)
+    with pytest.raises(ModelError) as caught:
+        FactoredMDP.from_rows([[([], [0])]], **given)
+    assert message in str(caught.value)
 
 
-def test_arrays_are_validated():
-    """What the pointers allow is still checked by `validate`."""
+def test_successors_are_validated():
+    """What sizes allow is still checked by `validate`."""
     with pytest.raises(ModelError, match=r"successors must be within 0..0, got 5"):
-        FactoredMDP.from_arrays([0, 1], [[0]], [0, 5], [COIN])
+        FactoredMDP.from_rows([[([0], [0, 5])]], [COIN])
 
 
 def test_a_row_of_64_coins_is_refused():
@@ -220,8 +186,6 @@ def test_a_row_of_64_coins_is_refused():
     message = r"the product of 64 sizes, 1.84467e\+19, successors, has 0"
     with pytest.raises(ModelError, match=message):
         FactoredMDP.from_rows([[([0] * 64, [])]], [COIN])
-    with pytest.raises(ModelError, match=r"the tensors of all rows need 4.6\de\+18 entries, got 0"):
-        FactoredMDP.from_arrays([0, 1], [[0] * 64], [], [COIN])
     whole = FactoredMDP.from_rows([[([], [0])]], [COIN])
     for coins in (62, 63, 64, 65, 128):
         forged = replace(
@@ -232,12 +196,6 @@ def test_a_row_of_64_coins_is_refused():
             successors=np.empty(0, dtype=np.int32),
         )
         assert f"the product of {coins} sizes" in str(validate(forged))
-
-
-def test_many_rows_whose_sizes_add_up_to_nothing():
-    """Four rows of 2^62 successors need 2^64 entries, which wraps as well."""
-    with pytest.raises(ModelError, match=r"need 1.84e\+19 entries, got 0"):
-        FactoredMDP.from_arrays([0, 4], [[0] * 62] * 4, [], [COIN])
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e101, -1e308])

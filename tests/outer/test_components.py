@@ -106,9 +106,7 @@ def test_end_components_equal_enumeration(seed):
 def test_long_chain_needs_no_recursion():
     """A path of 100,000 states has as many levels; one that leaks has no end component."""
     size = 100_000
-    after = np.minimum(np.arange(size) + 1, size - 1)
-    ptr = np.arange(size + 1)
-    chain = FactoredMDP.from_arrays(ptr, (np.zeros(size + 1, dtype=np.int64), ptr[:0]), after, [])
+    chain = FactoredMDP.from_rows([[([], [min(s + 1, size - 1)])] for s in range(size)], [])
     found = components(Graph(chain))
     assert len(found.level_ptr) == size + 1
     assert found.states.tolist() == list(range(size - 1, -1, -1))
@@ -119,11 +117,8 @@ def test_long_chain_needs_no_recursion():
 def test_end_components_shrink_in_one_round():
     """A ring of which one state leaks is empty, and that takes no round per state."""
     size = 20_000
-    successors = np.stack([np.arange(size) + 1, np.zeros(size, dtype=np.int64)], axis=1)
-    successors = np.append(successors.ravel(), [size])
-    # every row but the last has the one marginal
-    rows = (np.append(np.arange(size + 1), size), np.zeros(size, dtype=np.int64))
-    ring = FactoredMDP.from_arrays(np.arange(size + 2), rows, successors, [Singleton([0.5, 0.5])])
+    rows = [[([0], [s + 1, 0])] for s in range(size)]
+    ring = FactoredMDP.from_rows([*rows, [([], [size])]], [Singleton([0.5, 0.5])])
     found = everywhere(Graph(ring))
     assert found.count == 1
     assert np.flatnonzero(found.label == 0).tolist() == [size]

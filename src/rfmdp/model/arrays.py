@@ -87,7 +87,8 @@ class Rewards:
 class FactoredMDP:
     """A robust factored MDP. See the module's docstring for the layout.
 
-    Build it with `rfmdp.build`, `rfmdp.load_prism`, `rfmdp.domain` or `FactoredMDP.from_arrays`.
+    Build it with `rfmdp.build`, `rfmdp.load_prism`, `rfmdp.domain` or `FactoredMDP.from_rows`. One
+    that is made of arrays is checked by `rfmdp.validate`, and when it is solved.
     """
 
     row_ptr: IntArray  # (S + 1,)
@@ -121,69 +122,6 @@ class FactoredMDP:
         return f"FactoredMDP({', '.join(model_sizes(self))})"
 
     @staticmethod
-    def from_arrays(
-        row_ptr: ArrayLike,
-        row_marginals: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
-        successors: ArrayLike,
-        marginals: Marginals | Iterable[AnySet],
-        *,
-        initial: ArrayLike = 0,
-        row_actions: ArrayLike | None = None,
-        actions: Sequence[str] | None = None,
-        labels: Mapping[str, ArrayLike] = MappingProxyType({}),
-        rewards: Mapping[str, Rewards] = MappingProxyType({}),
-    ) -> FactoredMDP:
-        """Return a checked model from flat arrays; where tensors start follows from the sizes.
-
-        Parameters
-        ----------
-        row_ptr : (S + 1,) first row of every state
-        row_marginals : the marginals of every row, or the arrays (marginal_ptr, row_marginals)
-        successors : (K,) all tensors one after the other, C order
-        marginals : M sets
-        initial : initial state or states
-        row_actions : (R,) index into `actions`; by default the number of the row in its state
-        actions : names; by default a0, a1, ...
-        labels, rewards : as in the model
-
-        Examples
-        --------
-        >>> from rfmdp.sets.families import Interval
-        >>> coin = Interval([0.4, 0.4], [0.6, 0.6])
-        >>> model = FactoredMDP.from_arrays([0, 1, 2], [[0, 0], []], [0, 1, 1, 1, 1], [coin])
-        >>> model.states, model.transitions
-        (2, 5)
-        """
-        from rfmdp.model import given
-        from rfmdp.model.validate import require_valid
-
-        sets = given.sets(marginals)
-        first_rows = given.integers("row_ptr", row_ptr)
-        marginal_ptr, ids = given.ragged(row_marginals)
-        targets = given.integers("successors", successors)
-        successor_ptr = given.successor_pointers(sets, marginal_ptr, ids, len(targets))
-        if row_actions is None:
-            row_actions = given.numbers_of_rows(first_rows, len(marginal_ptr) - 1)
-        chosen = given.integers("row_actions", row_actions)
-        if actions is None:
-            actions = [f"a{i}" for i in range(int(chosen.max(initial=0)) + 1)]
-        model = FactoredMDP(
-            row_ptr=first_rows,
-            marginal_ptr=marginal_ptr,
-            row_marginals=given.narrow("row_marginals", ids),
-            successor_ptr=successor_ptr,
-            successors=given.narrow("successors", targets),
-            marginals=sets,
-            initial=given.integers("initial", np.atleast_1d(np.asarray(initial))),
-            row_actions=given.narrow("row_actions", chosen),
-            actions=tuple(actions),
-            labels={k: np.asarray(where) for k, where in given.by_name("labels", labels).items()},
-            rewards=given.by_name("rewards", rewards),
-        )
-        require_valid(model)
-        return model
-
-    @staticmethod
     def from_rows(
         states: Sequence[Sequence[Row]],
         marginals: Marginals | Iterable[AnySet],
@@ -194,7 +132,8 @@ class FactoredMDP:
     ) -> FactoredMDP:
         """Return a checked model from one list of rows per state.
 
-        A row is (marginals, successors) or (marginals, successors, action).
+        A row is (marginals, successors) or (marginals, successors, action): numbers of sets, and
+        the tensor of states in C order. An action is by default the number of its row.
 
         Examples
         --------
@@ -207,26 +146,33 @@ class FactoredMDP:
         (3, ('toss', 'wait'))
         """
         from rfmdp.model import given
+        from rfmdp.model.validate import require_valid
 
         sets = given.sets(marginals)
         sizes = sets.sizes.tolist()
         names = dict[str, int]()
         chosen: list[int] = []
-        targets = [np.empty(0, dtype=np.int64)]
-        for where, ids, successors, action in given.rows(states):
-            targets.append(given.tensor(sizes, where, ids, successors))
+        ids, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        for where, row_marginals, successors, action in given.rows(states):
+            row = given.tensor(sizes, where, row_marginals, successors)
+            ids.append(row[0])
+            targets.append(row[1])
             chosen.append(names.setdefault(action, len(names)))
-        return FactoredMDP.from_arrays(
-            starts([len(rows) for rows in states]),
-            [row[0] for rows in states for row in rows],
-            np.concatenate(targets),
-            sets,
-            initial=initial,
-            row_actions=np.array(chosen, dtype=np.int64),
-            actions=list(names),
-            labels=labels,
-            rewards=rewards,
+        model = FactoredMDP(
+            row_ptr=starts([len(rows) for rows in states]),
+            marginal_ptr=starts([len(values) for values in ids[1:]]),
+            row_marginals=np.concatenate(ids).astype(np.int32),
+            successor_ptr=starts([len(values) for values in targets[1:]]),
+            successors=given.narrow("successors", np.concatenate(targets)),
+            marginals=sets,
+            initial=given.integers("initial", np.atleast_1d(np.asarray(initial))),
+            row_actions=np.array(chosen, dtype=np.int32),
+            actions=tuple(names),
+            labels={k: np.asarray(where) for k, where in given.by_name("labels", labels).items()},
+            rewards=given.by_name("rewards", rewards),
         )
+        require_valid(model)
+        return model
 
     @property
     def states(self) -> int:

@@ -135,7 +135,7 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     --------
     >>> from rfmdp.sets.families import Interval
     >>> coin = Interval([0.4, 0.4], [0.6, 0.6])
-    >>> two = FactoredMDP.from_arrays([0, 1, 2], [[0, 0], []], [0, 1, 1, 1, 1], [coin])
+    >>> two = FactoredMDP.from_rows([[([0, 0], [0, 1, 1, 1])], [([], [1])]], [coin])
     >>> flat = flatten(two)
     >>> flat.successors.tolist(), flat.marginals.lower.round(2).tolist()
     ([0, 1, 1], [0.16, 0.64])

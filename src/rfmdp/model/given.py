@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.validate import product_text
-from rfmdp.ragged import owner, segment_lengths, segment_product, starts
 from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, IntArray
@@ -56,67 +55,22 @@ def rows(states: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Any, Any, str]]
 
 def tensor(
     sizes: Sequence[int], where: str, marginals: Sequence[int], successors: ArrayLike
-) -> IntArray:
-    """Return the successors (K,) of a row; raise if their number is wrong."""
+) -> tuple[IntArray, IntArray]:
+    """Return the marginals and successors of a row; raise if their number is wrong."""
     last = len(sizes) - 1
     if not isinstance(marginals, Sequence | np.ndarray):
         raise ModelError(f"{where}, marginals: must be a list, got {marginals!r}.")
-    for j in integers(f"{where}, marginals", marginals).tolist():
+    ids = integers(f"{where}, marginals", marginals)
+    for j in ids.tolist():
         if not 0 <= j <= last:
             raise ModelError(f"{where}: marginals must be within 0..{last}, got {j}.")
-    shape = [sizes[j] for j in marginals]
+    shape = [sizes[j] for j in ids.tolist()]
     targets = integers(f"{where}, successors", successors)
     if len(targets) != math.prod(shape):
         raise ModelError(
             f"{where}: the tensor must have {product_text(shape)} successors, has {len(targets)}."
         )
-    return targets
-
-
-def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
-    """Return the numbers (R,) of rows within their states, from 0."""
-    lengths = np.maximum(segment_lengths(row_ptr), 0)
-    if len(row_ptr) == 0 or lengths.sum() != rows:
-        return np.zeros(rows, dtype=np.int64)
-    return np.arange(rows) - np.repeat(row_ptr[:-1], lengths)
-
-
-def ragged(
-    rows: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
-) -> tuple[IntArray, IntArray]:
-    """Return (pointers (R + 1,), values) of a list per row; such a pair may be given, too."""
-    if isinstance(rows, tuple) and len(rows) == 2 and isinstance(rows[0], np.ndarray):
-        return integers("marginal_ptr", rows[0]), integers("row_marginals", rows[1])
-    lists: list[Any] = list(rows)
-    flat = [j for row in lists for j in row]
-    return starts([len(row) for row in lists]), integers("row_marginals", flat)
-
-
-def successor_pointers(
-    marginals: Marginals, pointers: IntArray, ids: IntArray, entries: int
-) -> IntArray:
-    """Return where every tensor starts, (R + 1,): the products of the sizes, added up."""
-    rises = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == len(ids)
-    if not rises or np.any(pointers[1:] < pointers[:-1]):
-        raise ModelError(
-            f"row_marginals: pointers must rise from 0 to {len(ids)}, got "
-            f"{pointers.tolist()!s:.60}."
-        )
-    wrong = np.flatnonzero((ids < 0) | (ids >= len(marginals)))
-    if wrong.size:
-        row = owner(pointers, wrong[0])
-        raise ModelError(
-            f"Row {row}: marginals must be within 0..{len(marginals) - 1}, got {ids[wrong[0]]}."
-        )
-    size = segment_product(marginals.sizes[ids], pointers)
-    ptr = starts(size)
-    needed = float(np.sum(size, dtype=np.float64))  # integers could wrap
-    if needed > 2.0 * entries or ptr[-1] != entries:
-        shown = f"{needed:.3g}" if needed > 2.0 * entries else ptr[-1]
-        raise ModelError(
-            f"successors: the tensors of all rows need {shown} entries, got {entries}."
-        )
-    return ptr
+    return ids, targets
 
 
 def integers(name: str, values: ArrayLike) -> IntArray:
