@@ -37,7 +37,9 @@ from rfmdp.sets.families import (
     bisected,
     p_norm,
 )
+from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.rational import box_vertices, expectation, fractions, normalised
+from rfmdp.sets.vertices import vertices_bulk
 
 
 def contains(uset: UncertaintySet, p, tolerance: float = 1e-12):
@@ -294,3 +296,9 @@ def cube(ball):
     """Return the box that an L-infinity ball is."""
     low, high = ball.nominal - ball.radius, ball.nominal + ball.radius
     return np.maximum(low, 0.0).tolist(), np.minimum(high, 1.0).tolist()
+
+
+def packed_vertices(uset):
+    """Return points (V, X) whose hull is the set, as solvers see them: floats, each once."""
+    _, flat = vertices_bulk(Marginals.from_sets([uset]), np.array([0]))
+    return flat.reshape(-1, uset.size)

@@ -28,8 +28,8 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.vertices import vertices
 from rfmdp.types import AnyArray, BoolArray, FloatArray
+from set_twins import packed_vertices as vertices
 
 CHAINS = 50_000  # pairs of strategies that are tried
 LEEWAY = 1e-9  # relative error of a solved chain

@@ -16,7 +16,7 @@ from rfmdp.inner.mccormick import McCormick, Variant
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, L1Ball, Singleton, bounds
-from rfmdp.sets.vertices import vertices
+from set_twins import packed_vertices as vertices
 
 from .rows import one_row_model, product_tensor, rows_model
 

@@ -10,7 +10,7 @@ import numpy as np
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
-from rfmdp.sets.vertices import vertices
+from set_twins import packed_vertices as vertices
 
 from .random_specs import PAIRS
 

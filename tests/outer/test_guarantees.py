@@ -11,8 +11,8 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.families import Interval, Singleton
-from rfmdp.sets.vertices import vertices
 from rfmdp.solving import evaluate, solve
+from set_twins import packed_vertices as vertices
 
 
 @dataclass(frozen=True)

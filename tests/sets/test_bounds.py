@@ -5,8 +5,7 @@ from hypothesis import given, strategies as st
 from examples import quarter
 from rfmdp.sets.boxes import tighten
 from rfmdp.sets.families import Interval, L1Ball, LpBall, bounds
-from rfmdp.sets.vertices import vertices
-from set_twins import contains, minimise
+from set_twins import contains, minimise, packed_vertices as vertices
 
 from .strategies import GRAIN, boxes, finite_sets, grains
 

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from rfmdp.errors import ModelError
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton, bounds
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.vertices import vertices
+from set_twins import packed_vertices as vertices
 
 from .strategies import balls, finite_sets
 

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.sets.vertices import vertices
-from set_twins import contains
+from set_twins import contains, packed_vertices as vertices
 
 from .strategies import finite_sets
 

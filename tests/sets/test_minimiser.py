@@ -5,8 +5,7 @@ from hypothesis import given, strategies as st
 from examples import half
 from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall, p_norm
-from rfmdp.sets.vertices import vertices
-from set_twins import contains, minimise, vertices as exact_vertices
+from set_twins import contains, minimise, packed_vertices as vertices, vertices as exact_vertices
 
 from .strategies import GRAIN, finite_sets, grains
 

@@ -8,9 +8,9 @@ import pytest
 from rfmdp.rounding import TERM, UNIT
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.supports import supports
-from rfmdp.sets.vertices import vertices, vertices_bulk
+from rfmdp.sets.vertices import vertices_bulk
 from scales import corners, faces, random_set
-from set_twins import minimise
+from set_twins import minimise, packed_vertices as vertices
 
 from .strategies import listed, listed_minimal
 

@@ -9,8 +9,8 @@ from examples import quarter
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton, bounds
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.vertices import vertices, vertices_bulk
-from set_twins import contains, minimise
+from rfmdp.sets.vertices import vertices_bulk
+from set_twins import contains, minimise, packed_vertices as vertices
 
 from .strategies import (
     GRAIN,

@@ -29,7 +29,6 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.ragged import owners, segment, starts
 from rfmdp.rounding import MERGED
-from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -38,57 +37,26 @@ CHUNK = 1 << 18
 LOWER, FRACTION, UPPER = 0, 1, 2
 
 
-def vertices(uset: UncertaintySet) -> FloatArray:
-    """Return points (V, X) whose hull is the set, each once, with exact supports.
+def vertices_bulk(
+    marginals: Marginals, which: IntArray, limit: int = VERTEX_LIMIT
+) -> tuple[IntArray, FloatArray]:
+    """Return the vertices of some marginals (N,) of any kind: pointers (N + 1,), and all entries.
 
     They are the extreme points, merged where rounding cannot tell them apart; of a polytope, all
-    points that were given.
+    points that were given. Entries of one marginal are its (V, X) array in C order. Sets of one
+    kind and size are treated together; only polytopes are taken one by one.
 
     Raises
     ------
     UnsupportedError
-        For sets without finitely many vertices (Lp balls with 1 < p < inf), and for more than
-        `VERTEX_LIMIT` vertices.
+        For sets without finitely many vertices (Lp balls with 1 < p < inf), or with more than
+        `limit`.
 
     Examples
     --------
     >>> from rfmdp.sets.families import L1Ball
-    >>> vertices(L1Ball([0.5, 0.5], 0.5)).tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
-    """
-    _, flat = vertices_bulk(Marginals.from_sets([uset]), np.array([0]))
-    return flat.reshape(-1, uset.size)
-
-
-def vertices_bulk(
-    marginals: Marginals, which: IntArray, limit: int = VERTEX_LIMIT
-) -> tuple[IntArray, FloatArray]:
-    """Return the vertices of many marginals of any kind in two arrays.
-
-    Sets of one kind and size are treated together, without a Python loop over marginals;
-    only polytopes are taken one by one.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        The packed sets.
-    which : (N,) array
-        Identifiers of the marginals wanted, in the order wanted.
-    limit : int
-        Vertices that one of them may have.
-
-    Returns
-    -------
-    vertex_ptr : (N + 1,) array
-        Vertices of `which[k]` are the entries `vertex_ptr[k] : vertex_ptr[k + 1]` of `flat`, in
-        C order of their (V, X) array.
-    flat : array
-        All entries.
-
-    Raises
-    ------
-    UnsupportedError
-        For sets without finitely many vertices, or with more than `limit`.
+    >>> vertices_bulk(Marginals.from_sets([L1Ball([0.5, 0.5], 0.5)]), np.array([0]))[1].tolist()
+    [0.75, 0.25, 0.25, 0.75]
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
@@ -119,9 +87,8 @@ def _same_kind(
     if kind is not Kind.POLYTOPE:
         return _points(_boxes(marginals, which, kind, size), limit)
     listed = [marginals.corners[segment(marginals.corner_ptr, j)] for j in which]
-    points = [np.unique(corners.reshape(-1, size), axis=0) for corners in listed]
-    item = np.repeat(np.arange(len(which)), [len(group) for group in points])
-    return item, np.concatenate(points)
+    item = np.repeat(np.arange(len(which)), [len(corners) // size for corners in listed])
+    return item, np.concatenate(listed).reshape(-1, size)
 
 
 def _boxes(
