@@ -118,13 +118,13 @@ def check_property(
     )
     texts = [expression, *(labels[name].value for name in used)]
     _refuse_undefined(texts, model, source)
-    constants_ = literals(_constants(texts, formulas, file, model, constants or {}))
+    numbers = literals(_constants(texts, formulas, file, model, constants or {}))
     conditions = {label.name: label.value for label in model.labels}
-    of_file = expand_labels([labels[name] for name in used], constants_, source)
+    of_file = expand_labels([labels[name] for name in used], numbers, source)
     conditions |= {name: substitute(x, conditions, Label) for name, x in of_file.items()}
     named = [p.name for p in file.properties if p.name is not None]
     expression = rewrite(
-        substitute(expression, constants_), lambda node: _label(node, conditions, named, source)
+        substitute(expression, numbers), lambda node: _label(node, conditions, named, source)
     )
     scope = _Scope(model.variable_types(), model, source)
     type_ = fold(expression, scope.type_of)
