@@ -173,7 +173,7 @@ PROPERTIES = [
     ('budget word', 'P=? [ F^{row{"r"}<=2} b ]', 1, 10, "expected rew{\"...\"}<=... in the braces after '^'"),
     ('multi', 'multi(Pmax=? [ F b ], P>=0.5 [ G b ])', 1, 1, "the multi-objective 'multi(...)' is not supported; ask for each objective by itself"),
     ('game', '<<1>> Pmax=? [ F b ]', 1, 1, "the game operator '<<...>>' is not supported; write P or R for the agent, as in Pmaxmin=?"),
-    ('automaton', 'P=? [ HOA: {"a.hoa", "p" <- b} ]', 1, 7, "an automaton ('HOA: {...}') is not supported; write the formula and give --automaton FILE"),
+    ('automaton', 'P=? [ HOA: {"a.hoa", "p" <- b} ]', 1, 7, "an automaton ('HOA: {...}') is not supported; write the formula (`automaton=read_automaton(FILE)`)"),
 ]
 # fmt: on
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from numba import njit
 
 from rfmdp.kernels import addresses, machine
+from rfmdp.kernels.decorator import kernel
 from rfmdp.language.ast import Type
 from rfmdp.language.expressions import Expressions
 from rfmdp.language.parse import parse_expression
@@ -15,7 +15,7 @@ from rfmdp.language.source import SourceText
 from .test_states import INTS, STATES, VARIABLES, plain
 
 
-@njit
+@kernel
 def compiled(pc, code, ints, floats):
     return machine.run(pc, code, ints, floats)
 

@@ -61,12 +61,11 @@ def check_model(
     types = {c.name: c.type for c in model.constants}
     types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
     values = constant_values(_used(model, modules, formulas, given), given, types, formulas, source)
-    constants_ = literals(values)
-    replaced = {name: substitute(formula, constants_) for name, formula in formulas.items()}
-    replaced |= constants_
+    numbers = literals(values)
+    meanings = {name: substitute(formula, numbers) for name, formula in formulas.items()} | numbers
     check_labels(model.labels, (), source)
-    labels = expand_labels(model.labels, replaced, source)
-    resolver = Resolver(replaced, types, labels, values, source)
+    labels = expand_labels(model.labels, meanings, source)
+    resolver = Resolver(meanings, types, labels, values, source)
     return _assemble(model, modules, resolver, formulas)
 
 
@@ -88,7 +87,7 @@ def _used(
 class Resolver:
     """Turns expressions of the text into checked ones: no formulas, constants or labels left."""
 
-    replaced: Mapping[str, Expr]  # formulas and constants
+    meanings: Mapping[str, Expr]  # of formulas and constants
     types: Mapping[str, Type]
     labels: Mapping[str, Expr]
     values: Mapping[str, Value]
@@ -96,7 +95,7 @@ class Resolver:
 
     def resolve(self, expr: Expr, type_: Type, what: str) -> Expr:
         """Return the expression resolved and evaluated as far as possible, of the type wanted."""
-        expr = rewrite(substitute(expr, self.replaced), self._label)
+        expr = rewrite(substitute(expr, self.meanings), self._label)
         require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
         return simplify(expr)
 
@@ -131,10 +130,10 @@ def check_labels(
 
 
 def expand_labels(
-    labels: Sequence[LabelDefinition], replaced: Mapping[str, Expr], source: SourceText
+    labels: Sequence[LabelDefinition], meanings: Mapping[str, Expr], source: SourceText
 ) -> dict[str, Expr]:
     """Return every label with names and the labels inside it replaced; types are not checked."""
-    texts = {label.name: substitute(label.value, replaced) for label in labels}
+    texts = {label.name: substitute(label.value, meanings) for label in labels}
     return expand(texts, "label", {x.name: x.position for x in labels}, source, Label)
 
 

@@ -6,6 +6,7 @@ undefined constant matters only to properties that use it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -46,6 +47,7 @@ from rfmdp.language.property_ast import (
     PropertyDefinition,
     PropertyFile,
     Reward,
+    TimeBound,
     path_operators,
     require_supported,
 )
@@ -61,6 +63,10 @@ FILTER_TYPES = {
     "forall": Type.BOOL,
     "exists": Type.BOOL,
 }
+
+
+SHARE = (0.0, 1.0, "in the range 0..1")
+ANY = (-math.inf, math.inf, "a number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +118,13 @@ def check_property(
     )
     texts = [expression, *(labels[name].value for name in used)]
     _refuse_undefined(texts, model, source)
-    constants_ = literals(_constants(texts, formulas, file, model, constants or {}))
+    numbers = literals(_constants(texts, formulas, file, model, constants or {}))
     conditions = {label.name: label.value for label in model.labels}
-    of_file = expand_labels([labels[name] for name in used], constants_, source)
+    of_file = expand_labels([labels[name] for name in used], numbers, source)
     conditions |= {name: substitute(x, conditions, Label) for name, x in of_file.items()}
     named = [p.name for p in file.properties if p.name is not None]
     expression = rewrite(
-        substitute(expression, constants_), lambda node: _label(node, conditions, named, source)
+        substitute(expression, numbers), lambda node: _label(node, conditions, named, source)
     )
     scope = _Scope(model.variable_types(), model, source)
     type_ = fold(expression, scope.type_of)
@@ -229,84 +235,62 @@ class _Scope:
     def settle(self, node: Expr) -> Expr:
         """Replace bounds, steps, discounts and reward structures of a node by their values."""
         match node:
-            case Path():
-                return self._path(node)
-            case CumulativeReward():
-                steps = None if node.steps is None else self._steps(node.steps)
-                return replace(node, steps=steps, discount=self._discount(node.discount))
+            case Path(time=TimeBound() as time):
+                return replace(node, time=self._time(time))
+            case CumulativeReward(steps, discount):
+                steps = None if steps is None else self._steps(steps)
+                if discount is not None:
+                    discount = self._number(discount, Type.DOUBLE, "a discount factor", *SHARE)
+                return replace(node, steps=steps, discount=discount)
             case InstantaneousReward():
                 return replace(node, step=self._steps(node.step))
-            case Probability():
-                return self._probability(node)
-            case Reward():
-                return self._reward(node)
+            case Probability(bound=Bound() as bound):
+                value = self._number(bound.value, Type.DOUBLE, "the bound of P", *SHARE)
+                return replace(node, bound=replace(bound, value=value))
+            case Reward(bound=bound):
+                if bound is not None:
+                    value = self._number(bound.value, Type.DOUBLE, "the bound of R", *ANY)
+                    bound = replace(bound, value=value)
+                return replace(node, structure=self._structure(node), bound=bound)
         return node
 
-    def _path(self, node: Path) -> Expr:
-        time = node.time
-        if time is not None:
-            lower = None if time.lower is None else self._steps(time.lower)
-            upper = None if time.upper is None else self._steps(time.upper)
-            if lower is not None and upper is not None and lower.value > upper.value:
-                reason = f"steps must be [a,b] with a <= b, found [{lower.value},{upper.value}]"
-                raise self.source.error(time.position, reason)
-            if time.upper_strict and upper is not None and upper.value == 0:
-                raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
-            if time.reward is not None:
-                self._number_of(time.reward, time.position)
-            time = replace(time, lower=lower, upper=upper)
-        return replace(node, time=time)
-
-    def _constant(self, expr: Expr, type_: Type, what: str) -> Value:
-        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
-        return evaluate(expr, {}, self.source)
+    def _time(self, time: TimeBound) -> TimeBound:
+        lower = None if time.lower is None else self._steps(time.lower)
+        upper = None if time.upper is None else self._steps(time.upper)
+        if lower is not None and upper is not None and lower.value > upper.value:
+            reason = f"steps must be [a,b] with a <= b, found [{lower.value},{upper.value}]"
+            raise self.source.error(time.position, reason)
+        if time.upper_strict and upper is not None and upper.value == 0:
+            raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
+        if time.reward is not None:
+            self._number_of(time.reward, time.position)
+        return replace(time, lower=lower, upper=upper)
 
     def _steps(self, expr: Expr) -> Literal:
-        value = self._constant(expr, Type.INT, "a number of steps")
-        if value < 0:
-            raise self.source.error(expr.position, f"a number of steps must be >= 0, found {value}")
-        return Literal(value, position=expr.position)
+        return self._number(expr, Type.INT, "a number of steps", 0, math.inf, ">= 0")
 
-    def _discount(self, expr: Expr | None) -> Literal | None:
-        if expr is None:
-            return None
-        value = float(self._constant(expr, Type.DOUBLE, "a discount factor"))
-        if not 0 <= value <= 1:
-            reason = f"a discount factor must be in the range 0..1, found {value}"
-            raise self.source.error(expr.position, reason)
-        return Literal(value, position=expr.position)
+    def _number(
+        self, expr: Expr, type_: Type, what: str, least: float, most: float, words: str
+    ) -> Literal:
+        """Return a constant within limits, which remembers the number as it was written."""
+        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
+        value = evaluate(expr, {}, self.source)
+        value = value if type_ is Type.INT else float(value)
+        if not least <= value <= most:
+            raise self.source.error(expr.position, f"{what} must be {words}, found {value}")
+        return Literal(value, exact_value(expr), position=expr.position)
 
-    def _probability(self, node: Probability) -> Expr:
-        if node.bound is None:
-            return node
-        value = float(self._constant(node.bound.value, Type.DOUBLE, "the bound of P"))
-        if not 0 <= value <= 1:
-            reason = f"the bound of P must be in the range 0..1, found {value}"
-            raise self.source.error(node.bound.value.position, reason)
-        return replace(node, bound=_settled(node.bound, value))
-
-    def _reward(self, node: Reward) -> Expr:
-        number = self._structure(node)
-        bound = node.bound
-        if bound is not None:
-            value = float(self._constant(bound.value, Type.DOUBLE, "the bound of R"))
-            bound = _settled(bound, value)
-        return replace(node, structure=Literal(number, position=node.position), bound=bound)
-
-    def _structure(self, node: Reward) -> int:
-        names = self.model.rewards
-        if not names:
+    def _structure(self, node: Reward) -> Literal:
+        """Return the number, from 1, of the rewards that are measured."""
+        if not self.model.rewards:
             reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
             raise self.source.error(node.position, reason)
-        if node.structure is None:
-            return 1
-        if isinstance(node.structure, str):
-            return self._number_of(node.structure, node.position)
-        number = int(self._constant(node.structure, Type.INT, "the number of a reward structure"))
-        if not 1 <= number <= len(names):
-            reason = f"the number of a reward structure must be in 1..{len(names)}, found {number}"
-            raise self.source.error(node.structure.position, reason)
-        return number
+        if isinstance(node.structure, Expr):
+            most = len(self.model.rewards)
+            what = "the number of a reward structure"
+            return self._number(node.structure, Type.INT, what, 1, most, f"in 1..{most}")
+        number = 1 if node.structure is None else self._number_of(node.structure, node.position)
+        return Literal(number, position=node.position)
 
     def _number_of(self, structure: str, position: Position) -> int:
         """Return the number, from 1, of the rewards of a name."""
@@ -318,12 +302,6 @@ class _Scope:
         meant = question(structure, named)
         reason = f'unknown rewards "{structure}"; the model has {listed}{meant}'
         raise self.source.error(position, reason)
-
-
-def _settled(bound: Bound, value: float) -> Bound:
-    """Return a bound with its value, which remembers the number as it was written."""
-    literal = Literal(value, exact_value(bound.value), position=bound.value.position)
-    return replace(bound, value=literal)
 
 
 def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> Expr:

@@ -58,7 +58,7 @@ UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
     "MULTI": ("the multi-objective 'multi(...)'", "ask for each objective by itself"),
     "COALITION": ("the game operator '<<...>>'", "write P or R for the agent, as in Pmaxmin=?"),
     "OTHERS": ("the game operator '[[...]]'", "write P or R for the agent, as in Pmaxmin=?"),
-    "HOA": ("an automaton ('HOA: {...}')", "write the formula and give --automaton FILE"),
+    "HOA": ("an automaton ('HOA: {...}')", "write the formula (`automaton=read_automaton(FILE)`)"),
 }
 UNSUPPORTED_PROPERTIES = {  # words that may be names elsewhere
     "E": ("'E [ ... ]'", "use Pmax=? [ ... ] > 0"),
