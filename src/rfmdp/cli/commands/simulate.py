@@ -29,16 +29,10 @@ def simulate(
     prop: Prop = (),
     const: Const = (),
     policy: Annotated[
-        str,
-        Option(
-            "uniform, optimal, or a file of `solve`, `learn` or `policy`.",
-        ),
+        str, Option("uniform, optimal, or a file of `solve`, `learn` or `policy`.")
     ] = "uniform",
     nature: Annotated[
-        str,
-        Option(
-            "Probabilities: nominal, worst or best members of the sets.",
-        ),
+        str, Option("Probabilities: nominal, worst or best members of the sets.")
     ] = "nominal",
     trajectories: Annotated[
         int, Option("Number of trajectories.", section="Trajectories")
