@@ -22,6 +22,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.table import (
     IDENTIFIER,
     ModelTable,
+    Text,
     Variables,
     Written,
     make_model,
@@ -31,7 +32,6 @@ from rfmdp.formats.table import (
     to_table,
     write_lines,
 )
-from rfmdp.formats.text import Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import segment_any, segment_lengths
