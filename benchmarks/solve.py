@@ -112,7 +112,7 @@ def storm_formula(name: str) -> str:
 def storm_robust(name: str, radius: float) -> dict:
     import stormpy
 
-    from rfmdp.formats.storm import to_stormpy
+    from rfmdp.formats.libraries import to_stormpy
 
     model, build = published(name, radius)
     started = time.perf_counter()

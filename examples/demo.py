@@ -8,7 +8,7 @@ learned from simulated flights; the guarantee holds with probability 0.9999.
 
 import argparse
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import rfmdp as rf
@@ -38,27 +38,24 @@ def balls(nominal, radius):
 
 
 def compared(nominal, spec, radius):
-    """Return a record of every method at a radius, in a form that the page draws."""
+    """Return a record of every method at a radius."""
     boxes = rf.compare(nominal.with_radius(radius), spec, INNERS)
     sums = rf.compare(balls(nominal, radius), spec, [rf.Exact(), rf.RadiusSum()])
     sums = [replace(record, method=f"{record.method}, L1 balls") for record in sums]
-    return [{"radius": radius} | asdict(record) for record in (*boxes, *sums)]
+    return [*boxes, *sums]
 
 
 def solve_part(nominal, spec, radii):
-    """Print what every method guarantees at every radius, and return the records."""
-    records = []
+    """Print what every method guarantees at every radius."""
     print(f"\n{'radius':<8}{'method':<24}{'value':>10}{'gap to exact':>14}{'time':>10}")
     for radius in radii:
-        for record in (found := compared(nominal, spec, radius)):
+        for record in compared(nominal, spec, radius):
             print(
-                f"{radius:<8g}{record['method']:<24}{record['value']:10.6f}"
-                f"{record['gap_percent']:12.2f} %{record['seconds']:8.2f} s",
+                f"{radius:<8g}{record.method:<24}{record.value:10.6f}"
+                f"{record.gap_percent:12.2f} %{record.seconds:8.2f} s",
                 flush=True,
             )
-        records += found
     print()
-    return records
 
 
 def learn_part(hidden, spec, trajectories):
@@ -101,13 +98,13 @@ def main():
     print(__doc__)
     nominal, spec = rf.domain("aircraft", instance="learning"), rf.domain_spec("aircraft")
     compile_kernels(spec)
-    records = solve_part(nominal, spec, options.radii)
+    solve_part(nominal, spec, options.radii)
     solution = rf.solve(nominal.with_radius(options.radii[-1]), spec)
     runs = learn_part(nominal, spec, options.trajectories)
     options.output.mkdir(parents=True, exist_ok=True)
     page = options.output / "index.html"
     write_report(
-        [solution, *runs, records], page, title="Two aircraft, uncertain probabilities",
+        [solution, *runs], page, title="Two aircraft, uncertain probabilities",
         command="make demo",
     )  # fmt: skip
     print(f"\nOpen {page} in a browser. What to look at:\n\n{ADVICE}")

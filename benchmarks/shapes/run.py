@@ -108,7 +108,7 @@ def storm(path: Path, questions: list[str], radius: float, precision: float, ver
     mode = None
     if radius:
         import rfmdp
-        from rfmdp.formats.storm import to_stormpy
+        from rfmdp.formats.libraries import to_stormpy
 
         own = rfmdp.load_prism(path).with_radius(radius)
         model = to_stormpy(own)

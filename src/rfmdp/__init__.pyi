@@ -21,12 +21,15 @@ from .errors import (
 )
 from .formats.drn import read_drn as read_drn, write_drn as write_drn
 from .formats.files import load as load, save as save
-from .formats.matrices import from_matrices as from_matrices
+from .formats.libraries import (
+    from_matrices as from_matrices,
+    from_stormpy as from_stormpy,
+    to_stormpy as to_stormpy,
+)
 from .formats.prism_explicit import (
     read_prism_explicit as read_prism_explicit,
     write_prism_explicit as write_prism_explicit,
 )
-from .formats.storm import from_stormpy as from_stormpy, to_stormpy as to_stormpy
 from .formats.umb import read_umb as read_umb, write_umb as write_umb
 from .inner.exact import Exact as Exact
 from .inner.interval import IntervalArithmetic as IntervalArithmetic

@@ -42,7 +42,7 @@ def test_ctrl_c_ends_all_processes_quietly(folder):
         _, error = parent.communicate(timeout=LIMIT)
         assert parent.returncode == 130
         # a slow machine has told its progress before
-        told = [line for line in error.splitlines() if not line.startswith("seed ")]
+        told = [line for line in error.splitlines() if not line.startswith("learning: ")]
         assert "--resume" in told[0]
         assert told[1:] == ["rfmdp: error: interrupted; files are as they were, or complete."]
         assert wait_until(lambda: group_is_gone(parent.pid))

@@ -7,7 +7,7 @@ import pytest
 
 from rfmdp.errors import FileError, ModelError, PrismWarning, UnsupportedError
 from rfmdp.formats.drn import read_drn, write_drn
-from rfmdp.formats.storm import from_stormpy
+from rfmdp.formats.libraries import from_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.sets.families import Interval
@@ -171,7 +171,7 @@ def test_storm_reads_what_we_write(tmp_path, kind, seed):
 def test_we_read_what_storm_writes(tmp_path, seed):
     """A file by Storm's exporter gives the model back up to the ten digits that it writes."""
     stormpy = pytest.importorskip("stormpy")
-    from rfmdp.formats.storm import to_stormpy
+    from rfmdp.formats.libraries import to_stormpy
 
     model = flatten(random_model(np.random.default_rng(seed), "known"))
     stormpy.io.export_to_drn(to_stormpy(model), tmp_path / "m.drn")
@@ -185,7 +185,7 @@ def test_we_read_what_storm_writes(tmp_path, seed):
 def test_intervals_that_storm_writes(tmp_path):
     """Storm writes rewards of interval models as intervals, which we read if they are points."""
     stormpy = pytest.importorskip("stormpy")
-    from rfmdp.formats.storm import to_stormpy
+    from rfmdp.formats.libraries import to_stormpy
 
     coin = Interval([0.25, 0.5], [0.5, 0.75])
     rewards = {"cost": Rewards(np.array([1.5, 0.0]), np.array([0.0, 2.0]))}

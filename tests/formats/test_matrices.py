@@ -8,7 +8,7 @@ from scipy.sparse import csc_array, csr_array
 
 import rfmdp as rf
 from rfmdp.errors import ModelError
-from rfmdp.formats.matrices import from_matrices
+from rfmdp.formats.libraries import from_matrices
 
 from .models import rows_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from oracles.storm import storm_value
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.storm import from_stormpy, to_stormpy
+from rfmdp.formats.libraries import from_stormpy, to_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.objective import MAX, MIN

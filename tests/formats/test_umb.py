@@ -13,7 +13,7 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.errors import FileError, RfmdpError, UnsupportedError
-from rfmdp.formats.storm import from_stormpy
+from rfmdp.formats.libraries import from_stormpy
 from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten

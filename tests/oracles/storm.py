@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from rfmdp.formats.storm import to_stormpy
+from rfmdp.formats.libraries import to_stormpy
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import is_known
 from rfmdp.objective import MAX, MIN, Direction

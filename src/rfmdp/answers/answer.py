@@ -90,8 +90,8 @@ class Answer:
         if self.solution is None or not self.is_solution:
             raise UnsupportedError(
                 f"A result file must hold a single P=? or R=? over X, F, G, U or a reward, found "
-                f"'{self.text}'; solve its parts one by one, or keep the record "
-                "of the answer."
+                f"'{self.text}'; solve its parts one by one, or keep the answer as it is "
+                "printed."
             )
         return self.solution
 

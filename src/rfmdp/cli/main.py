@@ -35,7 +35,7 @@ COMMANDS = (
 )
 FILES = {
     **dict.fromkeys(("check", "convert", "domains"), "models"),
-    **dict.fromkeys(("verify", "policy", "explain", "evaluate", "report"), "results"),
+    **dict.fromkeys(("verify", "policy", "explain", "evaluate", "simulate", "report"), "results"),
 }
 BROKEN_PIPE = 141
 COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on

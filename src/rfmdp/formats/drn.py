@@ -19,6 +19,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.table import (
     ModelTable,
+    Text,
     Variables,
     Written,
     make_model,
@@ -28,7 +29,6 @@ from rfmdp.formats.table import (
     to_table,
     write_lines,
 )
-from rfmdp.formats.text import Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import starts

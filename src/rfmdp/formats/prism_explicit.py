@@ -22,6 +22,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.table import (
     IDENTIFIER,
     ModelTable,
+    Text,
     Variables,
     Written,
     make_model,
@@ -31,10 +32,9 @@ from rfmdp.formats.table import (
     to_table,
     write_lines,
 )
-from rfmdp.formats.text import Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.ragged import find, owners, segment_any, segment_lengths
+from rfmdp.ragged import segment_any, segment_lengths
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 LABEL = re.compile(r'\s*(\d+)="([^"]+)"')
@@ -285,40 +285,36 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     if width not in (2, 3) or (width == 2 and table.choices.max(initial=0) > 0):
         text.fail("The header must have as many numbers as that of the transitions.")
     form = "`source choice target reward`" if width == 3 else "`source target reward`"
-    states, row_ptr = table.states, table.row_ptr
-    row_of, key_of, lines, values = array("q"), array("q"), array("q"), array("d")
+    row_ptr, ptr = table.row_ptr, table.successor_ptr
+    paid: dict[int, dict[int, float]] = {}  # by row and target
+    lines: dict[int, int] = {}  # the first of a row
     for words in rows:
         if len(words) != width + 1:
             text.fail(f"A line must be {form}, found {len(words)} entries.")
-        source = text.integer(words[0], "source state", states)
+        source = text.integer(words[0], "source state", table.states)
         choice = text.integer(words[1], "choice", MOST) if width == 3 else 0
         row = int(row_ptr[source]) + choice
         if row >= row_ptr[source + 1]:
             text.fail(f"The state has no choice {choice}.")
-        row_of.append(row)
-        key_of.append(row * states + text.integer(words[width - 1], "target state", states))
-        values.append(text.one_number(words[width], "reward"))
-        lines.append(text.number)
-    listed, line = np.array(key_of, dtype=np.int64), np.array(lines)
-    key = owners(table.successor_ptr) * states + table.successors
-    missing = find(np.sort(key), listed) < 0
-    text.require(~missing, line, lambda i: "The model has no such transition.")
-    different, last = np.unique(listed[::-1], return_index=True)
-    # -1, not listed: the 0 at the end
-    paid = np.append(np.array(values)[::-1][last], 0.0)[find(different, key)]
-    least = np.minimum.reduceat(paid, table.successor_ptr[:-1])
-    mixed = least != np.maximum.reduceat(paid, table.successor_ptr[:-1])
-    text.require(
-        ~mixed[np.array(row_of, dtype=np.int64)],
-        line,
-        lambda i: (
-            "The rewards of all transitions of a row must be equal, those of state "
-            f"{table.row_states[row_of[i]]} differ (transitions that are not listed have 0): the "
-            "expected reward would depend on nature's probabilities; move the reward to the target "
-            "state."
-        ),
-    )
-    return name, least
+        target = text.integer(words[width - 1], "target state", table.states)
+        if target not in table.successors[ptr[row] : ptr[row + 1]]:
+            text.fail("The model has no such transition.")
+        paid.setdefault(row, {})[target] = text.one_number(words[width], "reward")
+        lines.setdefault(row, text.number)
+    rewards = np.zeros(table.rows)
+    for row, listed in paid.items():
+        targets = table.successors[ptr[row] : ptr[row + 1]].tolist()
+        different = {listed.get(target, 0.0) for target in targets}
+        if len(different) > 1:
+            text.fail(
+                "The rewards of all transitions of a row must be equal, those of state "
+                f"{table.row_states[row]} differ (transitions that are not listed have 0): the "
+                "expected reward would depend on nature's probabilities; move the reward to the "
+                "target state.",
+                lines[row],
+            )
+        rewards[row] = different.pop()
+    return name, rewards
 
 
 def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:

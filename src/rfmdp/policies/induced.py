@@ -92,7 +92,7 @@ def _best_vertices(chain: FactoredMDP, goal: Spec) -> FactoredMDP:
         raise UnsupportedError(
             f"Nature's choice for {goal.objective} must be among the vertices of its sets; in "
             f"{chain.state_name(missing)} they are too many, or its set has none (Lp balls). "
-            "Leave nature its sets (--nature sets)."
+            "Leave nature its sets."
         )
     rows, count = faces.rows[faces.owner], len(faces.owner)
     fields = row_arrays(chain, rows) | {

@@ -163,6 +163,7 @@ def learn(
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
     numbers = range(seed, seed + seeds)
+    alone = seeds == 1 and scheduler is None  # others learn in other processes
     print_result = partial(_print_result, seeds > 1, source if data else None, as_json)
     try:
         with showing_progress("learning") as show:
@@ -179,7 +180,7 @@ def learn(
                 scheduler=scheduler,
                 patience=math.inf if timeout is None else timeout,
                 file=output,
-                progress=None if seeds > 1 else partial(_show_progress, show, trajectories),
+                progress=partial(_show_progress, show, trajectories) if alone else None,
                 done=done,
                 method=chosen,
                 rewards=paid,
