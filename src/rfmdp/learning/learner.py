@@ -168,7 +168,7 @@ class Learner:
     def _evidence(self) -> dict[str, AnyArray]:
         """Return what sets and rewards are derived from beside the counts, as it is now."""
         payments = self.learned.payments
-        return {} if payments is None else payments.evidence()
+        return {} if payments is None else payments.state()
 
     def _without_data(self) -> Point:
         """Return the point before all others: what holds without any data."""
