@@ -137,7 +137,7 @@ def repository():
 
 def test_the_records_of_the_repository_are_complete_and_small(repository):
     """All are of today's models, and went to their end."""
-    assert len(repository) == 171
+    assert len(repository) == 153
     assert all(record.model == model_digest(record.domain) for record in repository)
     assert all(record.done == record.trajectories == 1_000_000 for record in repository)
     assert (ROOT / "experiments/learning.parquet").stat().st_size < 1_000_000

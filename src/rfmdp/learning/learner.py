@@ -44,7 +44,8 @@ class Learner:
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
-        self._nothing = self._without_data()
+        worst, best = trivial(setup.spec, self.learned.least)  # what holds without any data
+        self._nothing = Point(0, 0, worst, worst, math.nan, best, 0, 0, 0.0, 0.0)
         anytime = self.confidence.validity is Validity.ANYTIME
         self.standing = StandingGuarantee(anytime, setup.spec.agent.sign, self._nothing.guarantee)
         self.history: list[Point] = []
@@ -134,7 +135,9 @@ class Learner:
             sampling.robust = rows = solution.policy.rows
         if solution is not None and standing.improves(fresh, guarantee):
             guarantee = fresh
-            standing.adopt(solution, sampling.seen.counts, self._evidence())
+            payments = self.learned.payments
+            evidence = {} if payments is None else payments.state()  # beside the counts
+            standing.adopt(solution, sampling.seen.counts, evidence)
             if policy is None or math.isnan(performance) or not np.array_equal(rows, policy):
                 performance = self.evaluator.performance(rows)
         self.history.append(
@@ -164,16 +167,6 @@ class Learner:
         if self.standing.anytime:
             optimistic = (min if agent is MAX else max)(optimistic, last.optimistic)
         return fresh, optimistic, solution
-
-    def _evidence(self) -> dict[str, AnyArray]:
-        """Return what sets and rewards are derived from beside the counts, as it is now."""
-        payments = self.learned.payments
-        return {} if payments is None else payments.evidence()
-
-    def _without_data(self) -> Point:
-        """Return the point before all others: what holds without any data."""
-        worst, best = trivial(self.setup.spec, self.learned.least)
-        return Point(0, 0, worst, worst, math.nan, best, 0, 0, 0.0, 0.0)
 
     def settings(self) -> dict[str, Any]:
         """Return what was asked for."""

@@ -51,15 +51,14 @@ class RewardRange:
         """The range, in words."""
         return Assumption("reward-range", low=self.low, high=self.high)
 
-    def scale(self, samples: FloatArray) -> FloatArray:
-        """Return samples mapped to [0, 1]; ModelError if one lies outside the range."""
+    def require(self, samples: FloatArray) -> None:
+        """Raise ModelError if a sample lies outside the range."""
         outside = ~((samples >= self.low) & (samples <= self.high))
         if np.any(outside):
             raise ModelError(
                 f"Reward: must lie in [{self.low:g}, {self.high:g}], found "
                 f"{samples[outside][0]:g}; guarantees given so far are void, widen the range."
             )
-        return np.minimum((samples - self.low) / (self.high - self.low), 1.0)
 
     def unscale(self, lower: FloatArray) -> FloatArray:
         """Return lower bounds in [0, 1] mapped back to the range, rounded downwards."""
@@ -86,7 +85,7 @@ class DeterministicReward:
     def lower(self, observed: FloatArray, counts: IntArray, delta: ArrayLike) -> FloatArray:
         """Return the rewards observed (W,), the lower end of the range where there is none."""
         seen = np.asarray(counts) > 0
-        self.range.scale(observed[seen])
+        self.range.require(observed[seen])
         return np.where(seen, observed, self.range.low)
 
 
@@ -119,18 +118,6 @@ class MixtureReward:
 RewardFamily: TypeAlias = DeterministicReward | MixtureReward
 
 
-def reward_of(model: FactoredMDP, spec: Spec) -> str:
-    """Return the name of the reward structure that an objective collects, row by row."""
-    if not (spec.objective.rewarded and spec.objective.summed):
-        raise UnsupportedError(
-            "learn: with `rewards` the objective must be a reward to a target, of some steps, "
-            f"discounted or total; found {type(spec.objective).__name__}."
-        )
-    name = spec.objective.reward_name
-    model.reward(name)  # raises ModelError if there is none
-    return next(iter(model.rewards)) if name is None else name
-
-
 class UnknownRewards:
     """Rewards that are learned: what was seen of them, and bounds of their means.
 
@@ -140,13 +127,20 @@ class UnknownRewards:
     def __init__(
         self, family: RewardFamily, model: FactoredMDP, spec: Spec, shares: Shares
     ) -> None:
+        objective = spec.objective
+        if not (objective.rewarded and objective.summed):
+            raise UnsupportedError(
+                "learn: with `rewards` the objective must be a reward to a target, of some steps, "
+                f"discounted or total; found {type(objective).__name__}."
+            )
+        model.reward(objective.reward_name)  # raises ModelError if there is none
         self.family = family
-        self.name = reward_of(model, spec)
+        self.name = objective.reward_name or next(iter(model.rewards))
         open_states = ~pose(model, spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, segment_lengths(model.row_ptr)))
         self._delta = shares.reward_delta(len(self._open))
         self.visits = np.zeros(model.rows, dtype=np.int64)
-        self.observed = np.zeros(model.rows)
+        self.paid = np.zeros(model.rows)  # sums of random rewards, or what is always paid
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -166,21 +160,21 @@ class UnknownRewards:
         self.visits += fresh
         at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
         paid = payer(at, fresh[at])
-        self.family.range.scale(paid.least)
-        self.family.range.scale(paid.most)
+        self.family.range.require(paid.least)
+        self.family.range.require(paid.most)
         if isinstance(self.family, MixtureReward):
-            self.observed[at] += paid.sums
+            self.paid[at] += paid.sums
             return
         again = self.visits[at] > fresh[at]
-        varies = (paid.least != paid.most) | (again & (paid.most != self.observed[at]))
+        varies = (paid.least != paid.most) | (again & (paid.most != self.paid[at]))
         if np.any(varies):
             first = int(np.argmax(varies))
             raise ModelError(
                 f"Reward of row {at[first]}: must always be the same, found {paid.least[first]:g} "
-                f"and {paid.most[first]:g} (before: {self.observed[at[first]]:g}); guarantees "
+                f"and {paid.most[first]:g} (before: {self.paid[at[first]]:g}); guarantees "
                 "given so far are void, learn with MixtureReward."
             )
-        self.observed[at] = paid.least
+        self.paid[at] = paid.least
 
     def check_ends(self, model: FactoredMDP, last: IntArray) -> None:
         """Raise ModelError if states in which episodes were over (N,) must pay all the same.
@@ -206,7 +200,7 @@ class UnknownRewards:
         sign = 1.0 if low else -1.0
         span = self.family.range if low else self.family.range.mirrored()
         paid[at] = sign * replace(self.family, range=span).lower(
-            sign * self.observed[at], self.visits[at], np.full(len(at), self._delta)
+            sign * self.paid[at], self.visits[at], np.full(len(at), self._delta)
         )
         return paid
 
@@ -216,13 +210,9 @@ class UnknownRewards:
         return replace(model, rewards={**model.rewards, self.name: paid})
 
     def state(self) -> dict[str, AnyArray]:
-        """Return copies that `restore` reads."""
-        return {"visits": self.visits.copy(), "observed": self.observed.copy()}
-
-    def evidence(self) -> dict[str, AnyArray]:
-        """Return what the bounds were derived from: visits (R,), and sums or what was paid."""
-        return {"visits": self.visits.copy(), "paid": self.observed.copy()}
+        """Return copies of what the bounds are derived from: visits and payments (R,)."""
+        return {"visits": self.visits.copy(), "paid": self.paid.copy()}
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""
-        self.visits, self.observed = np.array(state["visits"]), np.array(state["observed"])
+        self.visits, self.paid = np.array(state["visits"]), np.array(state["paid"])

@@ -7,6 +7,7 @@ rows of an episode stand one after the other, each with its next state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -296,14 +297,12 @@ def integers(
     are read as whole numbers. Columns are explained by their different entries, but for integers,
     which stand for themselves.
     """
-    missing = _missing(column)
+    missing = np.array(column.is_null(nan_is_null=True))
     if meaning is None and str(column.type).startswith(("int", "uint")):
-        values = column.fill_null(0) if column.null_count else column
-        numbers = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        numbers = np.asarray(column.fill_null(0)).astype(np.int64, copy=False)
         return numbers, missing, np.zeros(len(column), dtype=np.bool_)
     entries, at = _explained(column)
     numbers_of = [_number_of(entry, meaning) for entry in entries]
-    missing |= np.array([entry is None or entry != entry for entry in entries])[at]  # nan
     odd = np.array([number is None for number in numbers_of])[at] & ~missing
     return np.array([number or 0 for number in numbers_of], dtype=np.int64)[at], missing, odd
 
@@ -330,12 +329,9 @@ def floats(column: Any) -> FloatArray:
     entries, at = _explained(column)
     numbers = np.full(len(entries), np.nan)
     for i, entry in enumerate(entries):
-        if isinstance(entry, str):
-            try:
-                numbers[i] = float(entry)
-            except ValueError:
-                continue
-    return np.where(_missing(column), np.nan, numbers[at])
+        with suppress(TypeError, ValueError):
+            numbers[i] = float(entry)
+    return np.where(column.is_null(), np.nan, numbers[at])
 
 
 def _explained(column: Any) -> tuple[list[Any], IntArray]:
@@ -346,17 +342,7 @@ def _explained(column: Any) -> tuple[list[Any], IntArray]:
     if str(column.type).startswith(("list", "large_list", "fixed_size_list", "struct", "map")):
         return ["a nested entry"], np.zeros(len(column), dtype=np.int64)
     encoded = _encoded(column)
-    codes = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
-    return encoded.dictionary.to_pylist() or [None], np.asarray(
-        codes.to_numpy(zero_copy_only=False)
-    )
-
-
-def _missing(column: Any) -> BoolArray:
-    """Return where (N,) a column has no entry."""
-    if column.null_count == 0:
-        return np.zeros(len(column), dtype=np.bool_)
-    return np.array(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return encoded.dictionary.to_pylist() or [None], np.asarray(encoded.indices.fill_null(0))
 
 
 def _encoded(column: Any) -> Any:
