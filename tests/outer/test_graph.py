@@ -1,11 +1,9 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, strategies as st
 
 from examples import half
-from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph.graph import Graph
@@ -195,15 +193,6 @@ def test_reward_once_is_not_infinite():
     assert not graph.recurrent_positive(positive, agent=MAX, nature=MIN).any()
     assert graph.zero_total(positive, agent=MIN, nature=MAX).all()
     assert graph.zero_total(positive, agent=MAX, nature=MAX).tolist() == [False, True]
-
-
-def test_wrong_shapes_are_named():
-    """Masks of a wrong size are refused."""
-    graph = Graph(FactoredMDP.from_rows([[([], [0])]], []))
-    with pytest.raises(ModelError, match="1 entries"):
-        graph.positive(np.zeros(2, dtype=bool), agent=MAX, nature=MAX)
-    with pytest.raises(ModelError, match="policy"):
-        graph.with_rows(np.array([0, 0]))
 
 
 def test_inputs_stay_unchanged():

@@ -30,7 +30,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.inner.protocol import Side
 from rfmdp.kernels.sweep import row_span
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.discounted import all_open
@@ -96,16 +95,10 @@ def _discounted(task: Task, steps: float) -> tuple[Task, Region]:
 def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]) -> None:
     """Take a bound with its witness and policy if it is proven and better where it counts."""
     task, side = gains.task, gains.side
-    if not task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW):
+    bound = gains.prove() if task.can_prove(side) else None
+    if bound is None or side * float((bound - result.side(side))[task.interest].sum()) > 0.0:
         return
-    bound = gains.prove()
-    before = result.upper if side > 0.0 else result.lower
-    if bound is None or side * float((bound - before)[task.interest].sum()) > 0.0:
-        return
-    if side > 0.0:
-        result.upper = bound
-    else:
-        result.lower = bound
+    result.put(side, bound)
     witness[side] = gains.bias
     if gains.fixed is not None:
         result.choice = gains.fixed

@@ -96,8 +96,7 @@ def _sharpen(task: Task, region: Region, result: StateBounds) -> None:
                 operator.choose(q, states, choice, value)
             if side == -operator.sign:  # the guarantee is that of one policy
                 result.choice = choice
-            bound = result.lower if side < 0.0 else result.upper
-            bound[region.open] = value[region.open]
+            result.side(side)[region.open] = value[region.open]
 
 
 def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Guess) -> StateBounds:
@@ -162,7 +161,7 @@ def _approach(
     Returns that bound (S,).
     """
     side = certifier.strict_side
-    better = approach(certifier, (1e3 * eta, eta)) if certifier.proves(side) else None
+    better = approach(certifier, (1e3 * eta, eta)) if certifier.task.can_prove(side) else None
     if better is None:
         return None
     guess.value, guess.choice = better
@@ -190,7 +189,7 @@ def _certify(
             bound = certifier.bound(guess.value, guess.choice, side, lead)
         if bound is not None:
             _take(certifier, result, bound, side, guess.choice)
-        proven = proven and (bound is not None or not certifier.proves(side))
+        proven = proven and (bound is not None or not certifier.task.can_prove(side))
     return proven
 
 
@@ -199,16 +198,11 @@ def _take(
 ) -> None:
     """Make a side better by another bound of it; the guarantee stays that of one policy."""
     if side == certifier.guarantee:
-        now = result.upper if side > 0.0 else result.lower
-        size = np.minimum(bound, 1e100) - np.minimum(now, 1e100)  # infinite ones count much
+        now = np.minimum(result.side(side), 1e100)  # infinite ones count much
+        size = np.minimum(bound, 1e100) - now
         if side * float(size[certifier.task.interest].sum()) > 0.0:
             return
         result.choice = choice.copy()
-    elif side > 0.0:
-        bound = np.minimum(result.upper, bound)
     else:
-        bound = np.maximum(result.lower, bound)
-    if side > 0.0:
-        result.upper = bound
-    else:
-        result.lower = bound
+        bound = (np.minimum if side > 0.0 else np.maximum)(result.side(side), bound)
+    result.put(side, bound)

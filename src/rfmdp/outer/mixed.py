@@ -89,7 +89,7 @@ class Shifted:
     def prove(self, shift: float, result: StateBounds) -> bool:
         """Take a candidate as the bound of the side, if that is proven; return whether it is."""
         task, region, side = self.task, self.region, self.side
-        if not task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW):
+        if not task.can_prove(side):
             return True
         problem = replace(region.problem, reward=region.problem.reward + side * shift)
         moved = replace(task, operator=Operator(problem, task.operator.inner, task.stats))
@@ -101,11 +101,7 @@ class Shifted:
         with task.stats.phase("certify"):
             if not self._holds(self.guess):
                 return False
-        bound = result.value.copy()
-        if side > 0.0:
-            result.upper = bound
-        else:
-            result.lower = bound
+        result.put(side, result.value.copy())
         if side == -region.problem.agent.sign:
             result.choice = np.where(region.open, self.guess.choice, region.choice)
         return True

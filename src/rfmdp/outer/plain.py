@@ -265,16 +265,12 @@ class PlainWalk:
                 return
             if end == kernels.SLOW:
                 helped += 1
-                self._help(width)
+                self._help()
             clock.tick("solve", float(self._pace[kernels.CHANGE]))
 
-    def _help(self, width: float) -> None:
-        """Solve the chain of a component whose sweeps are slow, for its value or a bound."""
-        phase = self._place[kernels.PHASE]
-        if phase >= kernels.LOWER:
-            side = -1.0 if phase == kernels.LOWER else 1.0
-            self._solve_side(side, width * 0.125 ** self._place[kernels.TRIES])
-        elif not self._solve_chain():
+    def _help(self) -> None:
+        """Solve the chain of a component whose sweeps are slow; bounds begin around its value."""
+        if self._place[kernels.PHASE] < kernels.LOWER and not self._solve_chain():
             self.make_progress(self.component)
             self._solve_chain()
 
@@ -295,58 +291,25 @@ class PlainWalk:
         up. A chain that does not end, or is worth nothing, came from meaningless values.
         """
         bounds, pace, (first, last) = self.bounds, self._pace, self._nodes(self.component)
-        chain = self._chain(bounds.value, bounds.choice, first, last)
-        solve = elimination(*chain.matrix, panel=1)
-        value = None if solve is None else solve(chain.paid)
+        rows, count, chosen = self.packed.rows, last - first, bounds.choice[first:last]
+        entry_ptr, reward = rows[0], rows[7]
+        most = count + int(np.sum(entry_ptr[chosen + 1] - entry_ptr[chosen]))
+        ptr = np.empty(count + 1, dtype=np.int32)  # I - P by rows: pointers, columns, entries
+        inside, entry = np.empty(most, dtype=np.int32), np.empty(most)
+        constant = np.empty(count)  # what moves to other nodes are worth
+        out = ptr, inside, entry, constant
+        used = passes.chain(rows, self._players, bounds.value, bounds.choice, first, last, out)
+        away = entry[ptr[:-1]]  # how likely nodes are left; SciPy sorts the entries in place
+        solve = elimination(ptr, inside[:used], entry[:used], panel=1)
+        value = None if solve is None else solve(reward[chosen] + constant)
         if solve is None or value is None:
             return False
         value = np.maximum(value, 0.0)
         size = value + kernels.FLOOR * float(value.max())
-        total = solve(chain.away * size)
+        total = solve(away * size)
         if total is None or not np.all(total > 0.0):
             return False
         bounds.value[first:last], bounds.shape[first:last] = value, total
         pace[kernels.STEPS] = float(np.max(total / size))
         pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
         return True
-
-    def _solve_side(self, side: float, width: float) -> None:
-        """Give a bound of the component its limit along the rows that are best for it now.
-
-        Every step pushes it outwards. Where other rows are as good as those of the value but lead
-        through more steps, the chain of the value says too little of how errors add up; this one
-        says more with every change of its rows.
-        """
-        bounds, pace, (first, last) = self.bounds, self._pace, self._nodes(self.component)
-        x = bounds.lower if side < 0.0 else bounds.upper
-        size = bounds.value[first:last] + kernels.FLOOR * pace[kernels.SCALE]
-        chain = self._chain(x, bounds.rule, first, last)
-        solve = elimination(*chain.matrix, panel=1)
-        value = None if solve is None else solve(chain.paid)
-        total = None if solve is None else solve(chain.away * size)
-        if value is not None and total is not None and np.all(total > 0.0):
-            # the push never grows again: rows that settle for one push may not for another
-            pace[kernels.STEPS] = max(float(np.max(total / size)), pace[kernels.STEPS])
-            step = max(width / pace[kernels.STEPS], 8.0 * kernels.LEAST)
-            x[first:last] = np.maximum(value + side * step * total, 0.0)
-
-    def _chain(self, x: FloatArray, rule: IntArray, first: int, last: int) -> NodeChain:
-        """Return the chain of a rule on the nodes first..last; other nodes are worth x."""
-        rows, count, chosen = self.packed.rows, last - first, rule[first:last]
-        entry_ptr, _, _, _, _, _, _, reward, _ = rows
-        most = count + int(np.sum(entry_ptr[chosen + 1] - entry_ptr[chosen]))
-        ptr = np.empty(count + 1, dtype=np.int32)
-        inside = np.empty(most, dtype=np.int32)
-        entry, constant = np.empty(most), np.empty(count)
-        out = ptr, inside, entry, constant
-        used = passes.chain(rows, self._players, x, rule, first, last, out)
-        matrix = ptr, inside[:used], entry[:used]
-        return NodeChain(matrix, reward[chosen] + constant, entry[ptr[:-1]])
-
-
-class NodeChain(NamedTuple):
-    """I - P of a chain by rows, what its nodes are paid, and how likely they are left."""
-
-    matrix: tuple[AnyArray, AnyArray, FloatArray]  # pointers (n + 1,), columns, entries
-    paid: FloatArray  # (n,) with what moves to other nodes are worth
-    away: FloatArray  # (n,)

@@ -127,6 +127,10 @@ class Task:
         """The sides that can be proven."""
         return self.operator.inner.proves
 
+    def can_prove(self, side: float) -> bool:
+        """Return whether a side (+1 upper) can be proven."""
+        return bool(self.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
+
     def excess(self, lower: FloatArray, upper: FloatArray) -> float:
         """Return how many times too wide the bounds of the answer are."""
         if self.problem.flipped:
@@ -174,6 +178,17 @@ class StateBounds:
     choice: IntArray  # (S,), or (steps, S) with a rule per step
     stopped: Status | None = None  # the limit that ended the search, if one did
     witness: tuple[FloatArray | None, FloatArray | None] | None = None  # see `Solution`
+
+    def side(self, side: float) -> FloatArray:
+        """Return the bounds (S,) of a side: +1 upper, -1 lower."""
+        return self.upper if side > 0.0 else self.lower
+
+    def put(self, side: float, bound: FloatArray) -> None:
+        """Replace the bounds (S,) of a side."""
+        if side > 0.0:
+            self.upper = bound
+        else:
+            self.lower = bound
 
 
 def nothing_proven(problem: Problem, stopped: Status | None = None) -> StateBounds:

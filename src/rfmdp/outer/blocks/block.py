@@ -194,8 +194,7 @@ class BlockOperator:
         operator.backup(value, self.rows)
         q = operator.middle(self.rows, self._every_row)
         spread = spreads(operator, self.rows, q)
-        after, choice = np.empty(len(self.states)), self.problem.model.row_ptr[:-1].copy()
-        operator.choose(q, self.states, choice, after)
+        after, choice = self._best(q, self.states)
         after = np.where(step.fixed, step.given, after)
         return replace(
             before, values=after[None], rules=(*before.rules, choice.astype(np.int32)),
@@ -224,14 +223,12 @@ class BlockOperator:
         self, value: FloatArray, choice: IntArray, states: IntArray, rows: IntArray
     ) -> None:
         """Raise the lower bounds of some states, and note the rows that do."""
-        size = len(self.states)
         self.operator.backup(value, rows)
-        image, best = np.empty(size), self.problem.model.row_ptr[:-1].copy()
-        self.operator.choose(self.operator.below, states, best, image)
-        here = self._within(image[states], states)
-        better = here > value[states]
-        value[states[better]] = here[better]
-        choice[states[better]] = best[states[better]]
+        image, best = self._best(self.operator.below, states)
+        image = self._within(image, states)
+        better = image > value[states]
+        value[states[better]] = image[better]
+        choice[states[better]] = best[better]
 
     def _raise_upper(
         self, values: FloatArray, push: float, states: IntArray, rows: IntArray
@@ -244,9 +241,13 @@ class BlockOperator:
         else:
             moves = values[0][self.problem.model.row_states[rows]] > 0.0
             q[rows] += np.where(moves & ~self._still[rows], push, 0.0)
-        image = np.empty(len(self.states))
-        self.operator.choose(q, states, self.problem.model.row_ptr[:-1].copy(), image)
-        values[1][states] = self._within(image[states], states)
+        values[1][states] = self._within(self._best(q, states)[0], states)
+
+    def _best(self, q: FloatArray, states: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return the best numbers of q (R,) for the agent in some states (N,), and their rows."""
+        image, rows = np.empty(len(self.states)), self.problem.model.row_ptr[:-1].copy()
+        self.operator.choose(q, states, rows, image)
+        return image[states], rows[states]
 
     def _within(self, image: FloatArray, states: IntArray) -> FloatArray:
         """Return the image of some states, as far as it may be their value."""
@@ -261,9 +262,7 @@ class BlockOperator:
         images = []
         for column, side in ((0, operator.below), (-1, operator.above)):
             operator.backup(values[column], self.rows)
-            image = np.empty(size)
-            rows = problem.model.row_ptr[:-1].copy()
-            operator.choose(side, self.states, rows, image)
+            image, rows = self._best(side, self.states)
             images.append(np.clip(image, 0.0, 1.0) if problem.probability else image)
             # rows that raised a lower bound are kept; they prove it
             guarantee = (column == 0) == (problem.agent is MAX)

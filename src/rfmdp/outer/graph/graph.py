@@ -32,7 +32,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rfmdp.errors import ModelError
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
@@ -358,12 +357,7 @@ class Graph:
 
     def _states(self, states: BoolArray) -> BoolArray:
         """Return a set of states as a new array that kernels may change."""
-        chosen = np.array(states, dtype=np.bool_, order="C")
-        if chosen.shape != (self.model.states,):
-            raise ModelError(
-                f"A set of states needs {self.model.states} entries, got shape {chosen.shape}."
-            )
-        return chosen
+        return np.array(states, dtype=np.bool_, order="C")
 
 
 _ANALYSED: WeakKeyDictionary[FactoredMDP, tuple[Edges, tuple[AnyArray, ...]]]
@@ -391,17 +385,10 @@ def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
 
 def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
     """Return a mask of rows from a mask or a policy."""
-    given: AnyArray = np.asarray(rows)
-    allowed: BoolArray = given.astype(np.bool_)
-    if given.dtype != np.bool_:
-        if given.shape != (model.states,):
-            raise ModelError(
-                f"A policy needs a row for each of {model.states} states, got shape {given.shape}."
-            )
-        allowed = np.zeros(model.rows, dtype=np.bool_)
-        allowed[given[given >= 0]] = True
-    if allowed.shape != (model.rows,):
-        raise ModelError(f"A mask of rows needs {model.rows} entries, got shape {allowed.shape}.")
+    if rows.dtype == np.bool_:
+        return rows.astype(np.bool_)
+    allowed = np.zeros(model.rows, dtype=np.bool_)
+    allowed[rows[rows >= 0]] = True
     return allowed
 
 

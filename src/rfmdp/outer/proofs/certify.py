@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.protocol import Side, successor_starts
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.chain import Chain, Nodes
@@ -70,10 +70,6 @@ class Certifier:
         self.strict_side = -problem.lingerer.sign
         self.guarantee = -problem.agent.sign
 
-    def proves(self, side: float) -> bool:
-        """Return whether the inner solver can prove a side."""
-        return bool(self.task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
-
     def bound(
         self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
     ) -> FloatArray | None:
@@ -82,7 +78,7 @@ class Certifier:
         `lead` (S,) may be a bound of the strict side: nature's answers to it do leave, where
         others that are as good at the value stay for ever.
         """
-        if not self.proves(side):
+        if not self.task.can_prove(side):
             return None
         widening = self.widening(value, choice, side, lead)
         if widening is None:
