@@ -81,18 +81,18 @@ class Game:
                     there = np.where(batch.possible, there, least[:, None])
                 mean, top = fold(np.minimum, there), fold(np.maximum, there)
                 some = np.flatnonzero(mean < top)
-                part = batch.take(some)
+                uneven = batch.take(some)
                 there = there[some]
                 base = mean[some]
                 top = top[some]
-                drift = self._mean(part, there - base[:, None], side)
+                drift = self._mean(uneven, there - base[:, None], side)
                 mean[some] = np.clip(directed(base, drift, side), base, top)
-                faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[part.rows]
+                faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[uneven.rows]
                 faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
                 decided += len(faint)
                 for i in faint:
-                    known = float(mean[some[i]])
-                    mean[some[i]] = self._rounded(int(part.rows[i]), there[i], known, side)
+                    bound = float(mean[some[i]])
+                    mean[some[i]] = self._rounded(int(uneven.rows[i]), there[i], bound, side)
                 if discount != 1.0:
                     less = np.nextafter(discount * mean, side * np.inf)
                     mean = np.where(mean == 0.0, 0.0, less)
@@ -126,13 +126,13 @@ class Game:
                         mean[i] = 0.0
         return mean
 
-    def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
-        """Return nature's best mean of values (K,) in fractions, rounded to a side, or `known`."""
+    def _rounded(self, row: int, values: FloatArray, bound: float, side: int) -> float:
+        """Return nature's best mean of values (K,) in fractions, rounded to a side, or `bound`."""
         try:
             values_ = [(-self.nature * Fraction(x),) for x in values.tolist()]
             mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), values_)[0]
         except Undecided:
-            return known
+            return bound
         number = float(mean)
         return number if side * (number - mean) >= 0 else float(np.nextafter(number, side * np.inf))
 
@@ -231,9 +231,9 @@ class _Gains:
         row = int(self.batch.rows[i])
         gain = self.gain[i]
         error = self.error[i]
-        known = (error == 0.0) | (np.abs(gain) > error)
+        sharp = (error == 0.0) | (np.abs(gain) > error)
         try:
-            if known.all() and (gain <= 0.0).all():
+            if sharp.all() and (gain <= 0.0).all():
                 if self.helps:
                     return HOLD if self.rows.can(row, gain == 0.0, None) else FAIL
                 return FAIL if self.rows.can(row, None, gain < 0.0) else HOLD

@@ -71,9 +71,9 @@ def _rounded(vertices: list[list[Fraction]]) -> Vertices:
 
     Those of boxes of equal numbers often differ in their last digits only, and count as one then.
     """
-    if any(0 < x < NORMAL for line in vertices for x in line):
+    points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in vertices])
+    if ((points > 0.0) & (points < NORMAL)).any() or not len(points):
         return np.empty((0, 0)), 0.0
-    points = np.array([[float(x) for x in line] for line in vertices])
     mantissa, exponent = np.frexp(points)
     merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
     error = slack(points.shape[-1])
