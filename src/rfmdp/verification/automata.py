@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.ragged import entries, segment_lengths
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.verification.fields import Fault, Fields, field, need, texts
 
@@ -173,12 +173,7 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     following = automaton.delta[memory[owner[on]], automaton.letter[after[on]]]
     successors[on] = find(following, after[on], "successors of a state")
     return dataclasses.replace(
-        base,
-        row_ptr=starts(segment_lengths(base.row_ptr)[states]),
-        marginal_ptr=starts(segment_lengths(base.marginal_ptr)[rows]),
-        row_marginals=base.row_marginals[entries(base.marginal_ptr, rows)],
-        successor_ptr=starts(segment_lengths(base.successor_ptr)[rows]),
-        successors=successors,
+        base.taking(rows, segment_lengths(base.row_ptr)[states], successors),
         initial=initial,
         labels={name: holds[states] for name, holds in base.labels.items()},
         rewards={k: (state[states], row[rows]) for k, (state, row) in base.rewards.items()},
