@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Numbers, Undecided
-from rfmdp.verification.margins import UNIT, VAGUE, differences, directed, fold
+from rfmdp.verification.margins import UNIT, VAGUE, differences, directed
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
 from rfmdp.verification.rows import Rows
@@ -79,7 +79,7 @@ class Game:
                 if batch.possible is not None:  # what cannot happen has no value
                     least = np.where(batch.possible, there, np.inf).min(axis=1)
                     there = np.where(batch.possible, there, least[:, None])
-                mean, top = fold(np.minimum, there), fold(np.maximum, there)
+                mean, top = there.min(axis=1), there.max(axis=1)
                 some = np.flatnonzero(mean < top)
                 uneven = batch.take(some)
                 there = there[some]
@@ -111,7 +111,7 @@ class Game:
         mean = batch.bound(outer, towards)
         if len(batch.orders) > 1 and len(mean):
             other = batch.bound(flip * (1.0 - 2.0 * UNIT * side) * values, -towards)
-            room = 2.0**-46 * fold(np.maximum, values)  # as near as anybody wants it
+            room = 2.0**-46 * values.max(axis=1)  # as near as anybody wants it
             aim_ = 0.0 if values.shape[1] <= FEW else room
             loose = np.flatnonzero(np.abs(mean - other) > aim_)
             cut = mean.copy() if towards > 0 else other - room
@@ -119,7 +119,7 @@ class Game:
             batch.refine(loose, outer, mean, towards, aim, cut)
         mean = flip * mean
         if side > 0 > self.nature:  # what nature can avoid for sure has no weight at all
-            tiny = (mean > 0.0) & (mean <= 2.0**-40 * fold(np.maximum, values))
+            tiny = (mean > 0.0) & (mean <= 2.0**-40 * values.max(axis=1))
             for i in np.flatnonzero(tiny):
                 with suppress(Undecided):
                     if self.rows.can(int(batch.rows[i]), values[i] == 0.0, None):
@@ -180,7 +180,7 @@ class _Gains:
         # infinite lower bounds are proven to be so; upper ones say nothing: see `_beyond`
         gain = np.where(infinite, FAR if self.side < 0 else 0.0, self.gain)
         values = -side * (gain - self.error)  # nature takes their least mean
-        least = -side * fold(np.minimum, gain - self.error)  # wherever it goes
+        least = -side * (gain - self.error).min(axis=1)  # wherever it goes
         doubt = np.flatnonzero(~(side * least < 0.0))
         bounds = batch.take(doubt).bound(values[doubt], side)
         least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], bounds)
@@ -222,7 +222,7 @@ class _Gains:
         """
         if not self.helps and self.batch.orders[0]:
             return np.zeros(len(signs), dtype=np.bool_)
-        return np.asarray((signs == HOLD) & (fold(np.maximum, self.gain) > 0.0))
+        return np.asarray((signs == HOLD) & (self.gain.max(axis=1) > 0.0))
 
     def decide(self, i: int) -> int:
         """Return the sign of one row by what is possible, or in fractions."""
