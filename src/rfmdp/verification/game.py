@@ -82,9 +82,7 @@ class Game:
                 mean, top = there.min(axis=1), there.max(axis=1)
                 some = np.flatnonzero(mean < top)
                 uneven = batch.take(some)
-                there = there[some]
-                base = mean[some]
-                top = top[some]
+                there, base, top = there[some], mean[some], top[some]
                 drift = self._mean(uneven, there - base[:, None], side)
                 mean[some] = np.clip(directed(base, drift, side), base, top)
                 faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[uneven.rows]
@@ -229,21 +227,15 @@ class _Gains:
         if not np.isfinite(self.here[i]):
             return FAIL  # infinite the wrong way
         row = int(self.batch.rows[i])
-        gain = self.gain[i]
-        error = self.error[i]
+        gain, error = self.gain[i], self.error[i]
         sharp = (error == 0.0) | (np.abs(gain) > error)
         try:
             if sharp.all() and (gain <= 0.0).all():
                 if self.helps:
                     return HOLD if self.rows.can(row, gain == 0.0, None) else FAIL
                 return FAIL if self.rows.can(row, None, gain < 0.0) else HOLD
-            gains = gains_exactly(
-                self.there[i],
-                self.here[i],
-                (self.paid[0][i], self.paid[1][i]),
-                self.discount,
-                self.side,
-            )
+            paid = self.paid[0][i], self.paid[1][i]
+            gains = gains_exactly(self.there[i], self.here[i], paid, self.discount, self.side)
             return best_exactly(self.rows, row, gains, self.helps)
         except Undecided:
             return UNKNOWN

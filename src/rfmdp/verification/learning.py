@@ -31,7 +31,7 @@ from rfmdp.verification.confidence import (
     kind_of,
     mixture,
     sets_hold,
-)  # fmt: skip
+)
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
 

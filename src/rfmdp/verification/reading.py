@@ -309,14 +309,8 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(fields in objective, f"objective: {fields} is missing")
     earliest = objective.get("earliest", 0)
     latest = objective.get("latest")
-    for name in (
-        "earliest",
-        "steps",
-        "step",
-        "budget",
-        *(("latest",) if latest is not None else ()),
-    ):
-        count = objective.get(name, 0)
+    for name in ("earliest", "steps", "step", "budget", "latest"):
+        count = 0 if name == "latest" and latest is None else objective.get(name, 0)
         need(type(count) is int and count >= 0, f"{name}: must be a number of steps")
     need(latest is None or earliest <= latest, "earliest: must be <= latest")
     discount = objective.get("discount", 1.0)

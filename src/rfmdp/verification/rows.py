@@ -17,7 +17,7 @@ from rfmdp.ragged import (
     segment_lengths,
     segment_sum,
     stable_order,
-)  # fmt: skip
+)
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.means import RoundedSets
