@@ -12,8 +12,8 @@ import pytest
 from formats.models import random_model
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats import archive, files
-from rfmdp.formats.archive import FORMAT_VERSION
-from rfmdp.formats.files import READERS, load, load_record, save
+from rfmdp.formats.archive import FORMAT_VERSION, load_record
+from rfmdp.formats.files import READERS, load, save
 from rfmdp.formats.model_records import NAMES
 from rfmdp.language.ast import Expr
 from rfmdp.language.parse import parse_expression
