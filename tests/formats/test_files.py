@@ -12,15 +12,15 @@ import pytest
 from formats.models import random_model
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats import archive, files
-from rfmdp.formats.archive import FORMAT_VERSION
-from rfmdp.formats.files import READERS, load, load_record, save
+from rfmdp.formats.archive import FORMAT_VERSION, load_record
+from rfmdp.formats.files import READERS, load, save
 from rfmdp.formats.model_records import NAMES
 from rfmdp.language.ast import Expr
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.validate import ARRAYS
-from rfmdp.record import to_record
+from rfmdp.record import Record, to_record
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
 
@@ -34,7 +34,7 @@ class Note:
 
 
 @to_record.register
-def _(note: Note) -> files.Record:
+def _(note: Note) -> Record:
     return "note", {"text": note.text}, {"numbers": note.numbers}
 
 

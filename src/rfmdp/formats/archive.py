@@ -73,6 +73,17 @@ def sign(file: BinaryIO) -> None:
     file.write(digest)
 
 
+def load_record(path: str | os.PathLike[str]) -> Record:
+    """Return what is in a file, checked but not yet made an object."""
+    place = Path(path)
+    try:
+        with place.open("rb") as file:
+            return read_archive(place, file)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
+
+
 def read_archive(place: Path, file: BinaryIO) -> Record:
     """Return the record in an open file.
 

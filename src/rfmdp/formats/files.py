@@ -25,9 +25,9 @@ from typing import Any
 import rfmdp.formats.records  # noqa: F401  registers models, policies and solutions
 from rfmdp import __version__
 from rfmdp.errors import FileError, ResourceError, RfmdpError
-from rfmdp.formats.archive import read_archive, sign, write_archive
+from rfmdp.formats.archive import load_record, sign, write_archive
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.record import Provenance, Record, to_record
+from rfmdp.record import Provenance, to_record
 from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
@@ -132,17 +132,6 @@ def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
     digest = hashlib.sha256(place.read_bytes()).hexdigest()
     origin = Provenance(place.name, digest, version=__version__)
     return replace(model, provenance=origin)
-
-
-def load_record(path: str | os.PathLike[str]) -> Record:
-    """Return what is in a file, checked but not yet made an object."""
-    place = Path(path)
-    try:
-        with place.open("rb") as file:
-            return read_archive(place, file)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
 
 
 def _named(place: str) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.ragged import entries, segment_lengths
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.verification.fields import Fault, Fields, field, need, texts
 
@@ -97,10 +97,10 @@ class _Automaton:
         numbers = {tuple(letter): k for k, letter in enumerate(listed.tolist())}
         need(len(numbers) == len(listed), "letters: must be different")
         kinds, of_state = np.unique(letters, axis=0, return_inverse=True)
-        known = [numbers.get(tuple(letter), -1) for letter in kinds.tolist()]
-        need(min(known) >= 0, "letters: must be those of all states")
+        codes = [numbers.get(tuple(letter), -1) for letter in kinds.tolist()]
+        need(min(codes) >= 0, "letters: must be those of all states")
         self.letters = list(numbers)
-        self.letter: IntArray = np.array(known)[of_state.reshape(-1)]
+        self.letter: IntArray = np.array(codes)[of_state.reshape(-1)]
         delta = fields.integers("delta", len(listed), ndim=2)
         need(len(delta) == self.size and self.size > 0, "delta: must have a line per state")
         need(delta.min() >= -1 and delta.max() < self.size, "delta: must lead to its states")
@@ -122,26 +122,26 @@ class _Automaton:
         for literal in frozenset[Tree]().union(*first):
             free = [sign for sign in "UR" if not _endless(literal, sign)]
             need(free and forbidden in (None, *free), "formula: is of another kind than claimed")
-        known: dict[int, Clauses] = {0: first}
+        obligations: dict[int, Clauses] = {0: first}
         pending = [0]
         while pending:
             state = pending.pop()
             for k in np.flatnonzero(self.delta[state] >= 0).tolist():
                 left = NONE
-                for clause in known[state]:
+                for clause in obligations[state]:
                     rest = ALL
                     for literal in clause:
                         rest = _meet(rest, progress(literal, self.letters[k]))
                     left = _join(left, rest)
                 after = int(self.delta[state, k])
-                if after not in known:
+                if after not in obligations:
                     pending.append(after)
-                same = known.setdefault(after, left) == left
+                same = obligations.setdefault(after, left) == left
                 need(same, f"automaton: state {after} does not stand for one formula")
-        unknown = [q for q in range(self.size) if q not in known]
-        self.decided[unknown] = False  # nobody comes there: the product is checked for that
-        self.delta[unknown] = -1
-        for state, clauses in known.items():
+        unreached = [q for q in range(self.size) if q not in obligations]
+        self.decided[unreached] = False  # nobody comes there: the product is checked for that
+        self.delta[unreached] = -1
+        for state, clauses in obligations.items():
             wins = any(not any(_endless(x, "U") for x in clause) for clause in clauses)
             need(wins == (self.priority[state] % 2 == 0), f"priority: wrong in state {state}")
             over = clauses in (ALL, NONE)
@@ -156,10 +156,10 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
 
     def find(q: IntArray, s: IntArray, what: str) -> IntArray:
         need((q >= 0).all(), f"delta: does not say what follows {what}")
-        wanted = q * base.states + s
-        at = np.minimum(np.searchsorted(codes[order], wanted), len(codes) - 1)
+        pairs = q * base.states + s
+        at = np.minimum(np.searchsorted(codes[order], pairs), len(codes) - 1)
         place: IntArray = order[at]
-        need((codes[place] == wanted).all(), f"states: {what} are missing")
+        need((codes[place] == pairs).all(), f"states: {what} are missing")
         return place
 
     first = automaton.delta[0, automaton.letter[base.initial]]
@@ -173,12 +173,7 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     following = automaton.delta[memory[owner[on]], automaton.letter[after[on]]]
     successors[on] = find(following, after[on], "successors of a state")
     return dataclasses.replace(
-        base,
-        row_ptr=starts(segment_lengths(base.row_ptr)[states]),
-        marginal_ptr=starts(segment_lengths(base.marginal_ptr)[rows]),
-        row_marginals=base.row_marginals[entries(base.marginal_ptr, rows)],
-        successor_ptr=starts(segment_lengths(base.successor_ptr)[rows]),
-        successors=successors,
+        base.taking(rows, segment_lengths(base.row_ptr)[states], successors),
         initial=initial,
         labels={name: holds[states] for name, holds in base.labels.items()},
         rewards={k: (state[states], row[rows]) for k, (state, row) in base.rewards.items()},

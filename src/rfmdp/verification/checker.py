@@ -129,9 +129,9 @@ class SolutionChecker:
                      for side, b in self.claim.bounds.items()}  # fmt: skip
         need(len(self.policy) == earliest + 1, "policy: must have a rule per step and a last one")
         self._inductive(proof, -1)
-        known = {-1: self.zeros, 1: self.zeros + 1.0}
-        known |= {side: np.clip(bound, 0.0, 1.0) for side, bound in proof.items()}
-        self._steps([before] * earliest, known, self.policy[:-1])
+        proven = {-1: self.zeros, 1: self.zeros + 1.0}
+        proven |= {side: np.clip(bound, 0.0, 1.0) for side, bound in proof.items()}
+        self._steps([before] * earliest, proven, self.policy[:-1])
 
     def _blocks(self) -> None:
         """Prove a parity objective block by block, each with the bounds of those before it.
@@ -232,7 +232,7 @@ class SolutionChecker:
         need(not steps or len(self.policy) == steps, "policy: must have a rule per step")
 
     def _steps(
-        self, steps: list[Step], known: dict[int, FloatArray], policy: IntArray,
+        self, steps: list[Step], proven: dict[int, FloatArray], policy: IntArray,
         discount: float = 1.0,
     ) -> None:  # fmt: skip
         """Step back from proven bounds and compare."""
@@ -241,7 +241,7 @@ class SolutionChecker:
             if claim is not None:
                 rules = policy if self._by_policy(side) else None
                 back = Horizon(self.game, steps, discount, rules, self.progress)
-                short, wrong = back.beyond(claim, known, side, self.turned < 0)
+                short, wrong = back.beyond(claim, proven, side, self.turned < 0)
                 self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
                                     short & ~wrong)  # fmt: skip
 
@@ -258,8 +258,8 @@ class SolutionChecker:
         for side, claim in sorted(bounds.items()):
             self.progress(f"{_name(side)} bound")
             bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
-            known = side * claim >= side * bound
-            self.verdict.states(known | ~self.stop, f"{_name(side)} bound where known")
+            holds = side * claim >= side * bound
+            self.verdict.states(holds | ~self.stop, f"{_name(side)} bound where known")
             if strict and side > 0:
                 self.verdict.states(bound >= 0.0, "upper bounds are not negative")
             trivial = self.stop.copy()

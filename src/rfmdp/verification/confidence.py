@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from rfmdp.ragged import entries, segment, segment_all, segment_lengths, starts
+from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import field
 from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
@@ -126,59 +126,43 @@ def sets_hold(
 ) -> BoolArray:
     """Return which sets (M,) have all distributions within known bounds that no look rules out."""
     fine = sets.sizes == 1
-    box = boxes(sets)
+    plain = np.isnan(sets.exponent) & (segment_lengths(sets.corner_ptr) == 0)
+    box = plain & ((sets.kind == BOX) | (sets.kind == SINGLETON))  # given by their bounds alone
     for size in np.unique(sets.sizes[~fine]).tolist():
-        for ids in batches(sets, np.flatnonzero(box & (sets.sizes == size)), len(looks)):
-            seen, total = counted(sets, looks, ids)
-            n = np.where(np.repeat(delta[ids], size) > 0.0, total, 0.0)
-            trials = Trials(seen, n, np.repeat(delta[ids], size), confidence.rejects())
-            fine[ids] = boxes_hold(sets, ids, trials, prior)
+        alike = np.flatnonzero(box & (sets.sizes == size))
+        step = max(1, BATCH // (size * max(len(looks), 1)))
+        for ids in (alike[i : i + step] for i in range(0, len(alike), step)):
+            at = entries(sets.ptr, ids)
+            seen = looks[:, at].astype(np.float64)
+            spent = np.repeat(delta[ids], size)
+            samples = np.repeat(seen.reshape(len(looks), len(ids), size).sum(axis=2), size, axis=1)
+            trials = Trials(seen, samples * (spent > 0.0), spent, confidence.rejects())
+            bounds = sets.lower[at], sets.upper[at]
+            fine[ids] = _boxes_hold(bounds, trials, (prior[0][at], prior[1][at]), size)
         for j in np.flatnonzero(~box & (sets.sizes == size)):
             fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), confidence)
     return np.asarray(fine)
 
 
-def boxes(sets: Sets) -> BoolArray:
-    """Return which sets are given by their bounds alone; some may be points."""
-    plain = np.isnan(sets.exponent) & (segment_lengths(sets.corner_ptr) == 0)
-    return np.asarray(plain & ((sets.kind == BOX) | (sets.kind == SINGLETON)))
+def _boxes_hold(bounds: Bounds, trials: Trials, prior: Bounds, size: int) -> BoolArray:
+    """Return whether bounds of boxes are assumed, or of some look, or follow from those of others.
 
-
-def batches(sets: Sets, ids: IntArray, looks: int) -> list[IntArray]:
-    """Return some sets in parts, so that all looks at a part fit into little memory."""
-    ends = np.cumsum(sets.sizes[ids]) * max(looks, 1) // BATCH
-    return np.split(ids, np.flatnonzero(np.diff(ends)) + 1) if len(ids) else []
-
-
-def counted(sets: Sets, looks: IntArray, ids: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return what looks saw of the outcomes (N,) of some sets, and the samples of their sets."""
-    ptr = starts(sets.sizes[ids])
-    seen = looks[:, entries(sets.ptr, ids)].astype(np.float64)
-    return seen, np.repeat(np.add.reduceat(seen, ptr[:-1], axis=1), segment_lengths(ptr), axis=1)
-
-
-def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, prior: Bounds) -> BoolArray:
-    """Return whether bounds of sets are known, or of some look, or follow from those of others.
-
-    Trials are of the outcomes (N,) of these sets, one after the other.
+    All are of outcomes (N,), so many per box.
     """
-    ptr = starts(sets.sizes[ids])
-    at = entries(sets.ptr, ids)
-    lower, upper, misses = sets.lower[at], sets.upper[at], trials.misses
-    least, most = prior[0][at], prior[1][at]
+    (lower, upper), (least, most), misses = bounds, prior, trials.misses
     low = trials.below(lower) | (lower <= least)
     high = misses.below(1.0 - upper) | (upper >= most)
-    open_ = np.flatnonzero(~segment_all(low & high, ptr))
-    some = entries(ptr, open_)
+    open_ = np.flatnonzero(~(low & high).reshape(-1, size).all(axis=1))
+    some = (open_[:, None] * size + np.arange(size)).ravel()
     # only what looks prove, or is assumed, may serve as a reason
     least[some] = np.maximum(trials.take(some).least(), np.where(low, lower, least)[some])
     most[some] = np.minimum(1.0 - misses.take(some).least(), np.where(high, upper, most)[some])
-    for i in open_:
-        entries_of = range(ptr[i], ptr[i + 1])
-        for k in entries_of:
-            low[k] |= math.fsum([lower[k], -1.0, *(most[o] for o in entries_of if o != k)]) <= 0.0
-            high[k] |= math.fsum([upper[k], -1.0, *(least[o] for o in entries_of if o != k)]) >= 0.0
-    return segment_all(low & high, ptr)
+    for k in some:
+        first = k - k % size
+        others = [o for o in range(first, first + size) if o != k]
+        low[k] |= math.fsum([lower[k], -1.0, *most[others]]) <= 0.0
+        high[k] |= math.fsum([upper[k], -1.0, *least[others]]) >= 0.0
+    return np.asarray((low & high).reshape(-1, size).all(axis=1))
 
 
 def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confidence) -> bool:

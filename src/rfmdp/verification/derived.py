@@ -109,19 +109,13 @@ def unfolded(claim: Claim) -> Claim:
     spent = np.arange(layers)[:, None] + np.minimum(paid, layers).astype(np.int64)
     spent = np.repeat(spent, segment_lengths(model.successor_ptr), axis=1)
     moves = np.where(spent < layers, spent * states + model.successors, lost)
-    copies = replace(
-        model,
-        row_ptr=np.append(_shifted(model.row_ptr, layers), layers * rows + 1),
-        marginal_ptr=np.append(
-            _shifted(model.marginal_ptr, layers), layers * model.marginal_ptr[-1]
-        ),
-        row_marginals=np.tile(model.row_marginals, layers),
-        successor_ptr=np.append(
-            _shifted(model.successor_ptr, layers), layers * model.successor_ptr[-1] + 1
-        ),
-        successors=np.append(moves.ravel(), lost),
-        labels={}, rewards={}, variables={}, formulas={}, provenance=None,
-    )  # fmt: skip
+    end = np.full(int(model.successor_ptr[1]), lost)  # a row of the model, which stays there
+    copies = model.taking(
+        np.append(np.tile(np.arange(rows), layers), 0),
+        np.append(np.tile(segment_lengths(model.row_ptr), layers), 1),
+        np.append(moves, end),
+    )
+    copies = replace(copies, labels={}, rewards={}, variables={}, formulas={}, provenance=None)
     rule = claim.policy + rows * np.arange(layers)[:, None]
     bounds = {side: np.append(bound, 0.0) for side, bound in claim.witness.items()}
     return replace(
@@ -140,9 +134,3 @@ def follows(claim: Claim, side: int) -> BoolArray:
 
 def _copied(states: BoolArray, layers: int) -> BoolArray:
     return np.append(np.tile(states, layers), False)
-
-
-def _shifted(pointers: IntArray, layers: int) -> IntArray:
-    """Return pointers (n * layers + 1,) of so many copies of what they point to."""
-    every = np.arange(layers)[:, None] * pointers[-1] + pointers[:-1]
-    return np.append(every.ravel(), layers * pointers[-1])

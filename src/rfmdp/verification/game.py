@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Numbers, Undecided
-from rfmdp.verification.margins import UNIT, VAGUE, differences, directed, fold
+from rfmdp.verification.margins import UNIT, VAGUE, differences, directed
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
 from rfmdp.verification.rows import Rows
@@ -79,20 +79,18 @@ class Game:
                 if batch.possible is not None:  # what cannot happen has no value
                     least = np.where(batch.possible, there, np.inf).min(axis=1)
                     there = np.where(batch.possible, there, least[:, None])
-                mean, top = fold(np.minimum, there), fold(np.maximum, there)
+                mean, top = there.min(axis=1), there.max(axis=1)
                 some = np.flatnonzero(mean < top)
-                part = batch.take(some)
-                there = there[some]
-                base = mean[some]
-                top = top[some]
-                drift = self._mean(part, there - base[:, None], side)
+                uneven = batch.take(some)
+                there, base, top = there[some], mean[some], top[some]
+                drift = self._mean(uneven, there - base[:, None], side)
                 mean[some] = np.clip(directed(base, drift, side), base, top)
-                faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[part.rows]
+                faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[uneven.rows]
                 faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
                 decided += len(faint)
                 for i in faint:
-                    known = float(mean[some[i]])
-                    mean[some[i]] = self._rounded(int(part.rows[i]), there[i], known, side)
+                    bound = float(mean[some[i]])
+                    mean[some[i]] = self._rounded(int(uneven.rows[i]), there[i], bound, side)
                 if discount != 1.0:
                     less = np.nextafter(discount * mean, side * np.inf)
                     mean = np.where(mean == 0.0, 0.0, less)
@@ -111,7 +109,7 @@ class Game:
         mean = batch.bound(outer, towards)
         if len(batch.orders) > 1 and len(mean):
             other = batch.bound(flip * (1.0 - 2.0 * UNIT * side) * values, -towards)
-            room = 2.0**-46 * fold(np.maximum, values)  # as near as anybody wants it
+            room = 2.0**-46 * values.max(axis=1)  # as near as anybody wants it
             aim_ = 0.0 if values.shape[1] <= FEW else room
             loose = np.flatnonzero(np.abs(mean - other) > aim_)
             cut = mean.copy() if towards > 0 else other - room
@@ -119,20 +117,20 @@ class Game:
             batch.refine(loose, outer, mean, towards, aim, cut)
         mean = flip * mean
         if side > 0 > self.nature:  # what nature can avoid for sure has no weight at all
-            tiny = (mean > 0.0) & (mean <= 2.0**-40 * fold(np.maximum, values))
+            tiny = (mean > 0.0) & (mean <= 2.0**-40 * values.max(axis=1))
             for i in np.flatnonzero(tiny):
                 with suppress(Undecided):
                     if self.rows.can(int(batch.rows[i]), values[i] == 0.0, None):
                         mean[i] = 0.0
         return mean
 
-    def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
-        """Return nature's best mean of values (K,) in fractions, rounded to a side, or `known`."""
+    def _rounded(self, row: int, values: FloatArray, bound: float, side: int) -> float:
+        """Return nature's best mean of values (K,) in fractions, rounded to a side, or `bound`."""
         try:
             values_ = [(-self.nature * Fraction(x),) for x in values.tolist()]
             mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), values_)[0]
         except Undecided:
-            return known
+            return bound
         number = float(mean)
         return number if side * (number - mean) >= 0 else float(np.nextafter(number, side * np.inf))
 
@@ -180,7 +178,7 @@ class _Gains:
         # infinite lower bounds are proven to be so; upper ones say nothing: see `_beyond`
         gain = np.where(infinite, FAR if self.side < 0 else 0.0, self.gain)
         values = -side * (gain - self.error)  # nature takes their least mean
-        least = -side * fold(np.minimum, gain - self.error)  # wherever it goes
+        least = -side * (gain - self.error).min(axis=1)  # wherever it goes
         doubt = np.flatnonzero(~(side * least < 0.0))
         bounds = batch.take(doubt).bound(values[doubt], side)
         least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], bounds)
@@ -222,28 +220,22 @@ class _Gains:
         """
         if not self.helps and self.batch.orders[0]:
             return np.zeros(len(signs), dtype=np.bool_)
-        return np.asarray((signs == HOLD) & (fold(np.maximum, self.gain) > 0.0))
+        return np.asarray((signs == HOLD) & (self.gain.max(axis=1) > 0.0))
 
     def decide(self, i: int) -> int:
         """Return the sign of one row by what is possible, or in fractions."""
         if not np.isfinite(self.here[i]):
             return FAIL  # infinite the wrong way
         row = int(self.batch.rows[i])
-        gain = self.gain[i]
-        error = self.error[i]
-        known = (error == 0.0) | (np.abs(gain) > error)
+        gain, error = self.gain[i], self.error[i]
+        sharp = (error == 0.0) | (np.abs(gain) > error)
         try:
-            if known.all() and (gain <= 0.0).all():
+            if sharp.all() and (gain <= 0.0).all():
                 if self.helps:
                     return HOLD if self.rows.can(row, gain == 0.0, None) else FAIL
                 return FAIL if self.rows.can(row, None, gain < 0.0) else HOLD
-            gains = gains_exactly(
-                self.there[i],
-                self.here[i],
-                (self.paid[0][i], self.paid[1][i]),
-                self.discount,
-                self.side,
-            )
+            paid = self.paid[0][i], self.paid[1][i]
+            gains = gains_exactly(self.there[i], self.here[i], paid, self.discount, self.side)
             return best_exactly(self.rows, row, gains, self.helps)
         except Undecided:
             return UNKNOWN

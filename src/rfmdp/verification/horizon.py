@@ -33,20 +33,20 @@ class Horizon:
     progress: Callable[[str], None]
 
     def beyond(
-        self, claim: FloatArray, known: dict[int, FloatArray], side: int, turned: bool
+        self, claim: FloatArray, proven: dict[int, FloatArray], side: int, turned: bool
     ) -> tuple[BoolArray, BoolArray]:
         """Return where (S,) claims go beyond what is proven on a side, and beyond all that is true.
 
-        The claims, or one minus them if turned, are of what is known (by sides) after all steps.
+        The claims, or one minus them if turned, are of what is proven (by sides) after all steps.
         """
         nothing = [np.zeros(self.game.model.rows, dtype=np.bool_)] * len(self.steps)
-        short = exceeds(claim, self._back(known[side], side, nothing), side, turned)
+        short = exceeds(claim, self._back(proven[side], side, nothing), side, turned)
         if not short.any():
             return short, short
         cone = self._cone(short)
         if cone is not None:
-            short = exceeds(claim, self._back(known[side], side, cone), side, turned)
-        other = self._back(known[-side], -side, cone or nothing) if short.any() else claim
+            short = exceeds(claim, self._back(proven[side], side, cone), side, turned)
+        other = self._back(proven[-side], -side, cone or nothing) if short.any() else claim
         return short, short & exceeds(claim, other, side, turned)
 
     def _rule(self, done: int) -> IntArray | None:

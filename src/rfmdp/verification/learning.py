@@ -31,7 +31,7 @@ from rfmdp.verification.confidence import (
     kind_of,
     mixture,
     sets_hold,
-)  # fmt: skip
+)
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
 
@@ -236,8 +236,8 @@ class Payments:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.kind = kind_of(settings, "rewards", PAYMENTS)
-        known = {"kind", *PAYMENTS[self.kind]}
-        need(set(settings) == known, f"rewards: {self.kind} has other fields")
+        expected = {"kind", *PAYMENTS[self.kind]}
+        need(set(settings) == expected, f"rewards: {self.kind} has other fields")
         self.low, self.high = settings.get("low", 0.0), settings.get("high", 1.0)
         fits = is_number(self.low) and is_number(self.high)
         need(fits and -np.inf < self.low < self.high < np.inf, "rewards: need a range")

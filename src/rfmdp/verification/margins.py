@@ -63,23 +63,5 @@ def differences(
 
 def mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the sum of p v over the last axis, and that of the sizes of its terms."""
-    if v.shape[-1] > 16:
-        terms = p * v
-        return terms.sum(axis=-1), np.abs(terms).sum(axis=-1)
-    total = p[..., 0] * v[..., 0]  # NumPy is slow along short axes
-    size = np.abs(total)
-    for k in range(1, v.shape[-1]):
-        term = p[..., k] * v[..., k]
-        total += term
-        size += np.abs(term)
-    return total, size
-
-
-def fold(reduce: np.ufunc, values: FloatArray) -> FloatArray:
-    """Return the least or largest of values (b, K), by columns where rows are short."""
-    if values.shape[1] > 16:
-        return np.asarray(reduce.reduce(values, axis=1))
-    total = values[:, 0].copy()
-    for k in range(1, values.shape[1]):
-        reduce(total, values[:, k], out=total)
-    return total
+    terms = p * v
+    return terms.sum(axis=-1), np.abs(terms).sum(axis=-1)

@@ -71,9 +71,9 @@ def _rounded(vertices: list[list[Fraction]]) -> Vertices:
 
     Those of boxes of equal numbers often differ in their last digits only, and count as one then.
     """
-    if any(0 < x < NORMAL for line in vertices for x in line):
+    points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in vertices])
+    if ((points > 0.0) & (points < NORMAL)).any() or not len(points):
         return np.empty((0, 0)), 0.0
-    points = np.array([[float(x) for x in line] for line in vertices])
     mantissa, exponent = np.frexp(points)
     merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
     error = slack(points.shape[-1])
@@ -223,7 +223,9 @@ class Axis:
         order = np.argsort(v, axis=1, kind="stable")
         weights = np.pad(self._layers(order[:, None], 0.0)[0][:, 0], ((0, 0), (1, 1)))
         weights[:, 0] = 1.0
-        return _unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order), self.size * off
+        p = np.empty_like(v)
+        np.put_along_axis(p, order, np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), axis=1)
+        return p, self.size * off
 
 
 @dataclass(slots=True, eq=False)
@@ -277,7 +279,10 @@ class LpBalls:
 
     def _rim(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
-        least, unit, scaled = _scaled(v)
+        least, span = v.min(axis=1), np.ptp(v, axis=1)
+        unit = np.where(span > 0.0, span, 1.0)
+        scaled = (v - least[:, None]) / unit[:, None]
+        scaled[scaled < VAGUE] = 0.0  # makes it no larger: logarithms of subnormals are wild
         power = 1.0 / (self.exponent[:, None] - 1.0)
         level = np.full(len(v), 0.5)
 
@@ -286,13 +291,10 @@ class LpBalls:
             moved = self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power
             return np.asarray(np.maximum(moved, 0.0))
 
-        def level_of(pace: FloatArray) -> FloatArray:
+        def rim(pace: FloatArray) -> FloatArray:
             nonlocal level
             level = _root(lambda t: at(pace, t).sum(axis=1) - 1.0, level, (0.0, 1.0), LEVEL)
-            return level
-
-        def rim(pace: FloatArray) -> FloatArray:
-            p = at(pace, level_of(pace))
+            p = at(pace, level)
             # large exponents jump where t meets a value: that outcome takes the rest, at no price
             nearest = np.arange(len(v)), np.abs(scaled - level[:, None]).argmin(axis=1)
             p[nearest] = np.maximum(p[nearest] + (1.0 - p.sum(axis=1)), 0.0)
@@ -306,13 +308,6 @@ class LpBalls:
         p = rim(pace)
         # in units of v: |v - t|^(1/(q-1)) = unit^(1/(q-1)) |scaled - level|^(1/(q-1))
         return p, least + unit * level, pace / unit ** power[:, 0]
-
-
-def _unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
-    """Return numbers (B, X) that are in an order in their places."""
-    placed = np.empty_like(ranked)
-    np.put_along_axis(placed, order, ranked, axis=1)
-    return placed
 
 
 def _root(
@@ -347,17 +342,3 @@ def _norm(size: FloatArray, exponent: FloatArray) -> FloatArray:
     ratio = size / np.where(largest > 0.0, largest, 1.0)[:, None]
     power = np.where(ratio > 0.0, ratio, 1.0) ** exponent[:, None] * (ratio > 0.0)
     return np.asarray(largest * power.sum(axis=1) ** (1.0 / exponent))
-
-
-def _scaled(v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the least of values (B, X), their span or one, and (v - least) / span.
-
-    What is nearly the least counts as that, which makes it no larger: logarithms of subnormal
-    numbers are wild.
-    """
-    least = v.min(axis=1)
-    span = np.ptp(v, axis=1)
-    unit = np.where(span > 0.0, span, 1.0)
-    scaled = (v - least[:, None]) / unit[:, None]
-    scaled[scaled < VAGUE] = 0.0
-    return least, unit, scaled

@@ -191,8 +191,8 @@ def by_vertices(
     step = max(1, LISTED // max(values.shape[1], products))
     low = cut.copy()
     high = np.full(len(cut), np.inf)
-    for part in (slice(i, i + step) for i in range(0, len(cut), step)):
-        leaves = _leaves(tensor[part], axes, cut[part])
+    for chunk in (slice(i, i + step) for i in range(0, len(cut), step)):
+        leaves = _leaves(tensor[chunk], axes, cut[chunk])
         if leaves is None:
             return None
         row, paths, bound = leaves
@@ -200,10 +200,10 @@ def by_vertices(
         rows, first = np.unique(row[order], return_index=True)
         if len(rows):
             best = order[first]
-            low[part][rows] = bound[best]
+            low[chunk][rows] = bound[best]
             points = [corners[at] for corners, at in zip(vertices, paths[best].T, strict=True)]
             there = np.zeros(len(rows))  # points are vertices, nothing is off
-            high[part][rows] = _reached(tensor[part][rows], points, axes[-1], error, there)
+            high[chunk][rows] = _reached(tensor[chunk][rows], points, axes[-1], error, there)
     return low, high
 
 

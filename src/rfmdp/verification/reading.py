@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import FileError
-from rfmdp.ragged import segment_lengths, segment_product
+from rfmdp.ragged import entries, segment_lengths, segment_product, starts
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.automata import PathClaim, read_path
@@ -72,6 +72,17 @@ class Model:
             "transition": len(self.successors),
             "marginal": len(self.sets.kind),
         }
+
+    def taking(self, rows: IntArray, counts: IntArray, successors: IntArray) -> Model:
+        """Return the model of some rows, so many per state, with other successors."""
+        return replace(
+            self,
+            row_ptr=starts(counts),
+            marginal_ptr=starts(segment_lengths(self.marginal_ptr)[rows]),
+            row_marginals=self.row_marginals[entries(self.marginal_ptr, rows)],
+            successor_ptr=starts(segment_lengths(self.successor_ptr)[rows]),
+            successors=successors,
+        )
 
     def label(self, name: str) -> BoolArray:
         """Return where a label holds."""
@@ -298,14 +309,8 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(fields in objective, f"objective: {fields} is missing")
     earliest = objective.get("earliest", 0)
     latest = objective.get("latest")
-    for name in (
-        "earliest",
-        "steps",
-        "step",
-        "budget",
-        *(("latest",) if latest is not None else ()),
-    ):
-        count = objective.get(name, 0)
+    for name in ("earliest", "steps", "step", "budget", "latest"):
+        count = 0 if name == "latest" and latest is None else objective.get(name, 0)
         need(type(count) is int and count >= 0, f"{name}: must be a number of steps")
     need(latest is None or earliest <= latest, "earliest: must be <= latest")
     discount = objective.get("discount", 1.0)

@@ -17,7 +17,7 @@ from rfmdp.ragged import (
     segment_lengths,
     segment_sum,
     stable_order,
-)  # fmt: skip
+)
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.means import RoundedSets
@@ -107,8 +107,7 @@ class Rows:
         held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
         for j in np.flatnonzero(sets.kind == POLYTOPE):
             set_ = self.exact[int(j)]
-            with suppress(Undecided):
-                held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
+            held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
         return held
 
     def possible(self, rows: IntArray) -> BoolArray:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.formats.archive import read_archive
+from rfmdp.formats.archive import load_record
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.checker import SolutionChecker, Verdict
@@ -138,13 +137,7 @@ def verdict_of(
 def _record(result: object | str | os.PathLike[str]) -> Record:
     """Return what is in a file, or would be in that of a result."""
     if isinstance(result, str | os.PathLike):
-        place = Path(result)
-        try:
-            with place.open("rb") as file:
-                return read_archive(place, file)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
+        return load_record(result)
     import rfmdp.formats.files  # noqa: F401  registers what can be written
 
     try:

@@ -392,7 +392,7 @@ def verify(
 def _built(result: str, model: str, const: tuple[str, ...]) -> object:
     """Return the model that a result should be about, built as the result says it was."""
     from rfmdp.cli.models import rebuilt
-    from rfmdp.formats.files import load_record
+    from rfmdp.formats.archive import load_record
     from rfmdp.record import Provenance
 
     _, header, _ = load_record(result)
