@@ -420,6 +420,8 @@ def test_the_command_line_solves_by_factors_and_proves_it_again(tmp_path, capsys
     assert run(["solve", ring, *question, *files, "--verbose"]) == 0
     assert "factors   contracted in the order machine" in capsys.readouterr().out
     assert run(["verify", result]) == 0
+    assert run(["solve", ring, *question[:2], "--set", "l1:0.1", "--verbose"]) == 0
+    assert "factors   contracted" in capsys.readouterr().out
     lines = Path(policy).read_text().splitlines()
     assert len(lines) == 1 + 2 * 2**13
     assert {line.rsplit(",", 1)[1] for line in lines[1:]} <= {

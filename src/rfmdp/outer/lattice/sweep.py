@@ -110,8 +110,8 @@ class _Slot:
 
     work: FloatArray
     stack: tuple[Any, ...]
+    mixed: tuple[AnyArray, ...]  # states, actions, lows and losses of rows to be written out
     totals: FloatArray = field(default_factory=lambda: np.zeros(5))
-    mixed: tuple[AnyArray, ...] = ()
 
 
 class Sweep:
@@ -123,13 +123,20 @@ class Sweep:
         self.model, self.agent = model, agent
         self.payments, self.discount = payments, discount
         self._maker = maker = TrieMaker(model)
-        self._trie, self._moves = maker.trie(), tuple(maker.moves)
-        self._program = tuple(maker.program(payments.actions))
+        self._trie, self._moves = maker.trie(), maker.moves
+        self._program = maker.program(payments.actions)
         self._sets = pack_sets(model.marginals, corners_of(model))
         slots = threads() if model.states >= PARALLEL else 1
         room = int(self._trie.begins[-1] + self._trie.inner[-1])
+        self._room = most = min(MOST_MIXED, 64 * model.states)
+        kinds = (np.int64, np.int64, np.float64, np.float64)
         self._slots = [
-            _Slot(np.empty(room), _stack(maker, len(payments.actions))) for _ in range(slots)
+            _Slot(
+                np.empty(room),
+                _stack(maker, len(payments.actions)),
+                tuple(np.empty(most, kind) for kind in kinds),
+            )
+            for _ in range(slots)
         ]
         self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
         self.rows = 0  # of the last step
@@ -152,16 +159,12 @@ class Sweep:
         out = np.full(states, -agent * np.inf)
         choice = np.zeros(states, dtype=np.uint8)
         tolerance = TERM * self._terms * span
-        room = min(MOST_MIXED, 64 * states)
         tries = parted(self._trie if trie is None else trie, len(self._slots))
 
         def work(k: int) -> None:
             slot = self._slots[k]
             slot.totals[:] = 0.0
             slot.totals[TOLERANCE] = tolerance
-            slot.mixed = (
-                np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
-            )  # fmt: skip
             step_back(
                 tuple(tries[k]), self._program, self._moves, self._sets,
                 (self.payments.actions, self.payments.pays), (agent, self.discount),
@@ -173,7 +176,7 @@ class Sweep:
         totals = np.array([slot.totals for slot in slots])
         counts = totals[:, MIXED].astype(np.int64)
         self.rows, self.mixed = int(totals[:, ROWS].sum()), int(counts.sum())
-        losses = np.where(counts <= room, totals[:, UNDER], totals[:, WORST])
+        losses = np.where(counts <= self._room, totals[:, UNDER], totals[:, WORST])
         loss = self.discount * float(losses.max())
         depths = len(self.model.factors)
         rounding = TERM * self._terms * span + 2.0 * UNIT * (depths + 4) * size
@@ -184,7 +187,7 @@ class Sweep:
             out[stuck] = self.payments.idle + self.discount * value[stuck]
         if self.mixed:
             listed = [
-                [part[: min(count, room)] for part in slot.mixed]
+                [part[:count] for part in slot.mixed]
                 for slot, count in zip(slots, counts.tolist(), strict=True)
             ]
             mixed = [np.concatenate(parts) for parts in zip(*listed, strict=True)]
@@ -228,7 +231,7 @@ class Sweep:
 def _stack(maker: TrieMaker, classes: int) -> tuple[Any, ...]:
     """Return room for a walk; see the kernel."""
     depths, slots = maker.bottom + 1, maker.slots + 1
-    widest = max(2, int(np.max(np.diff(maker.moves.target_ptr), initial=0)))
+    widest = max(2, int(np.max(np.diff(maker.moves[1]), initial=0)))
     entries = int(maker.later[maker.bottom])
     waiting = (
         np.zeros((QUEUES, LANES), np.int64), np.zeros((QUEUES, LANES)),

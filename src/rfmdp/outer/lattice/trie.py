@@ -21,15 +21,6 @@ LARGE = 1 << 18  # states of a model that is worth the making of longer lists
 LEAF = -1  # in place of a move
 
 
-class MergedMoves(NamedTuple):
-    """Moves as arrays."""
-
-    kind: IntArray  # (moves,) KNOWN, TWO, OTHER or PICK
-    target_ptr: IntArray
-    targets: IntArray
-    set: IntArray  # (moves,) of PICK, outcomes to make room for
-
-
 class Trie(NamedTuple):
     """The depths that are walked; see the kernel."""
 
@@ -44,18 +35,6 @@ class Trie(NamedTuple):
     change_ptr: IntArray
     change_depth: IntArray
     change_by: IntArray
-
-
-class Program(NamedTuple):
-    """The operations below the depths that are walked, by their code."""
-
-    first: IntArray  # (codes,)
-    end: IntArray
-    ops: IntArray  # (N, 8)
-    groups: IntArray  # (G,) bits of actions that are in the same operations and pay alike
-    ends_first: IntArray  # (codes,)
-    ends_last: IntArray
-    ends: IntArray  # what the rows of a program add to a state, without repetitions
 
 
 @dataclass(slots=True)
@@ -97,9 +76,9 @@ class MoveList:
         way = KNOWN if kind == Kind.SINGLETON else TWO if two else OTHER
         return self._numbers.setdefault((way, marginal, targets), len(self._numbers))
 
-    def merged(self) -> MergedMoves:
-        """Return all moves that have a number."""
-        return MergedMoves(
+    def merged(self) -> tuple[IntArray, ...]:
+        """Return all moves that have a number; see the kernel."""
+        return (
             np.array([way for way, _, _ in self._numbers], dtype=np.int64),
             starts([len(targets) for _, _, targets in self._numbers]),
             np.array([x for _, _, targets in self._numbers for x in targets], dtype=np.int64),
@@ -256,8 +235,8 @@ class TrieMaker:
         values = [dict(zip(fresh, row, strict=True)) for row in digits.tolist()]
         return list(zip(values, offsets, strict=True))
 
-    def program(self, classes: IntArray) -> Program:
-        """Return the operations of every code; values that make no difference share them.
+    def program(self, classes: IntArray) -> tuple[IntArray, ...]:
+        """Return the operations of every code, see the kernel; values that are alike share them.
 
         classes : (C,) bits of actions that pay alike
         """
@@ -286,7 +265,7 @@ class TrieMaker:
         ptr, ends_ptr = np.array(pointers), starts([len(offsets) for offsets in ends])
         table = np.array(ops, dtype=np.int64).reshape(-1, 8)
         groups = self._groups(np.concatenate([table[:, BITS], classes]))
-        return Program(
+        return (
             ptr[:-1][which], ptr[1:][which], table, groups,
             ends_ptr[:-1][which], ends_ptr[1:][which], np.concatenate(ends),
         )  # fmt: skip
