@@ -246,6 +246,16 @@ def test_sums_and_means_over_states_are_rounded_outwards(values):
         assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
 
 
+def test_an_infinite_reward_was_no_number_where_rewards_are_rounded():
+    """1 + 0.15 is no float; what may never arrive is still infinite, from both sides."""
+    model = parse_prism(
+        "mdp module m x:[0..2]; [go] x=0 -> 0.3:(x'=1) + 0.7:(x'=2); [] x>0 -> true; endmodule "
+        "rewards true : 1; [go] true : 0.15; endrewards"
+    )
+    answer = check(model, "Rmax=? [ F x=1 ]")
+    assert (answer.lower, answer.value, answer.upper) == (math.inf, math.inf, math.inf)
+
+
 def test_rewards_of_deadlocks():
     """As PRISM has it: its state reward is paid for ever, the loop that was added pays nothing.
 

@@ -250,7 +250,7 @@ def paid_for_rounding(
     if unit == 0.0 or problem.form in (Form.MIXED, Form.AVERAGE):  # these paid for it
         return lower, upper
     if problem.form in (Form.TOTAL, Form.TO_TARGET):
-        below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)
+        below, above = (2.0 * UNIT * np.where(np.isinf(x), 0.0, np.abs(x)) for x in (lower, upper))
     else:
         endless = problem.form is Form.DISCOUNTED
         steps = 1.0 / (1.0 - problem.discount) if endless else len(problem.steps)
