@@ -279,8 +279,9 @@ def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
             over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
             return Measured(over, None, objective.reward)
     raise UnsupportedError(
-        "Trajectories of finite length do not show means in the long run nor budgets; got "
-        f"{type(objective).__name__}."
+        "A simulation must measure what finite trajectories show: no mean in the long run, no "
+        "general path formula (G F a), no budget without a policy; got "
+        f"{spec}. `evaluate` has proven bounds of a policy."
     )
 
 

@@ -164,7 +164,7 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
     model, policy, spec = solution.explicit_model, solution.policy, solution.spec
     memory: tuple[str, IntArray, IntArray] | None = None  # a name, its values, the states
     if isinstance(spec.objective, BudgetUntil):
-        model, policy, spec, memory = _unfolded(model, policy, spec)
+        model, policy, spec = unfolded(model, policy, spec)
     elif not policy.stationary:
         earliest, latest = spec.objective.span
         unrolled = unroll(model, policy.rows, latest, earliest)
@@ -179,20 +179,44 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
     return fixed if memory is None else _remembering(fixed, base, *memory)
 
 
-def _unfolded(
-    model: FactoredMDP, policy: Policy, spec: Spec
-) -> tuple[FactoredMDP, Policy, Spec, tuple[str, IntArray, IntArray]]:
-    """Return the model unfolded over a budget, with labels and rewards, and policy and question."""
+def without_budget(solution: Solution) -> Solution:
+    """Return a solution whose model has what was paid of a budget in its states, if there is one.
+
+    State s with an amount k paid has the number k S + s. The last state is reached by paying more.
+    """
+    if not isinstance(solution.spec.objective, BudgetUntil):
+        return solution
+    base = solution.explicit_model
+    model, policy, spec = unfolded(base, solution.policy, solution.spec)
+    sides = solution.witness or (None, None)
+    lower, upper = (None if side is None else np.append(side, 0.0) for side in sides)
+    value = lower if upper is None else upper if lower is None else 0.5 * (lower + upper)
+    later = np.zeros(model.states - base.states, dtype=np.bool_)
+    return replace(
+        solution, model=model, policy=policy, spec=spec, lower=lower, upper=upper,
+        value=np.zeros(model.states) if value is None else value, witness=None,
+        interest=None if solution.interest is None else np.append(solution.interest, later),
+    )  # fmt: skip
+
+
+def unfolded(model: FactoredMDP, policy: Policy, spec: Spec) -> tuple[FactoredMDP, Policy, Spec]:
+    """Return a model whose states know what was paid of a budget, and policy and question for it.
+
+    Parameters
+    ----------
+    policy
+        One with a rule for every amount paid.
+    """
     goal = spec.objective
     assert isinstance(goal, BudgetUntil)
     layers, size = goal.layers, model.states
-    unfolded = unfold(model, row_rewards(model, goal.reward), goal.budget)
+    paying = unfold(model, row_rewards(model, goal.reward), goal.budget)
     states = np.append(np.tile(np.arange(size), layers), 0)  # the last one has lost
     paid = np.append(np.repeat(np.arange(layers), size), layers)
     lost = paid == layers
     every = np.tile(np.arange(model.rows), layers)
-    unfolded = replace(
-        unfolded,
+    paying = replace(
+        paying,
         labels={name: label[states] & ~lost for name, label in model.labels.items()},
         rewards={
             name: Rewards(np.where(lost, 0.0, each.state[states]), np.append(each.row[every], 0.0))
@@ -202,7 +226,8 @@ def _unfolded(
     stay, target = (where(model, s)[states] & ~lost for s in (goal.stay, goal.target))
     rules = policy.rows + model.rows * np.arange(layers)[:, None]
     flat = Policy(np.append(rules.ravel(), layers * model.rows)[None, :])
-    return unfolded, flat, replace(spec, objective=Until(stay, target)), ("paid", paid, states)
+    named = _remembering(paying, model, "paid", paid, states)
+    return named, flat, replace(spec, objective=Until(stay, target))
 
 
 def _remembering(

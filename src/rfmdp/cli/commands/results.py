@@ -38,7 +38,9 @@ def explain(
         str | None,
         Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
     ] = None,
-    step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
+    step: Annotated[
+        int, Option("Steps gone, for finite horizons; what was paid, for budgets.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Explain a decision: values of actions, nature's answers.

@@ -61,7 +61,8 @@ def simulate(
     """
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
-    from rfmdp.policies.induced import NatureChoice, resolved
+    from rfmdp.objective import BudgetUntil
+    from rfmdp.policies.induced import NatureChoice, resolved, unfolded
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.solve import on_product
 
@@ -77,6 +78,8 @@ def simulate(
     spec = question.spec(subject, settled=not (decides or pushes))
     subject, spec = on_product(subject, spec)
     chosen = _policy(policy, subject, spec)
+    if chosen is not None and isinstance(spec.objective, BudgetUntil):
+        subject, chosen, spec = unfolded(subject, chosen, spec)
     if choice is NatureChoice.NOMINAL:
         scene = scene_of(subject, chosen, spec)
     elif chosen is None:
