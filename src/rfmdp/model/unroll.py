@@ -142,8 +142,8 @@ def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
     if rows.shape != (model.states,) or not inside.all():
         where = ""
         if rows.shape == (model.states,):
-            where = f"; {model.state_name(int(np.argmin(inside)))} has another one's"
-        raise ModelError(f"A policy must name one of its own rows for each state{where}.")
+            where = f"; in {model.state_name(int(np.argmin(inside)))} it takes one of another state"
+        raise ModelError(f"A policy must take one of the rows of each state{where}.")
     return replace(
         model,
         row_ptr=np.arange(model.states + 1),
