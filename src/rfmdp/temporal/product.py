@@ -212,11 +212,11 @@ class _Explorer:
         memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
         reach = self._reach_at_once if self._closed() else self._reach_by_layers
         reach(begin, memory)
-        pairs = np.nonzero(self._seen.T)
+        states, memories = (side.astype(np.int64) for side in np.nonzero(self._seen.T))
         number = np.cumsum(self._seen.T, axis=None) - 1
         start = np.full(self.base.states, -1, dtype=np.int64)
         start[begin] = number[begin * len(self._seen) + memory]
-        return *pairs, start
+        return states, memories, start
 
     def _closed(self) -> bool:
         """Ask a small automaton for all of its states; return whether these are all."""
