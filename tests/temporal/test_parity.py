@@ -111,7 +111,7 @@ def test_curved_sets_have_no_vertices():
     ball = LpBall([0.5, 0.5], 0.1, 2.0)
     model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [ball])
     solution = solve(model, Spec(Parity(np.array([1, 0]), "G F b"), MAX, MIN))
-    with pytest.raises(UnsupportedError, match="--nature sets"):
+    with pytest.raises(UnsupportedError, match="Leave nature its sets"):
         induced_model(solution, NatureChoice.WORST)
 
 
