@@ -29,7 +29,7 @@ BAD = {
     ),
     "unknown variable set": (
         {"actions": [Action("go", update=lambda s: {"z": 1})]},
-        "Action 'go', update: sets z; the model has: x, y.",
+        "Action 'go', update: z is no variable; the model has: x, y.",
     ),
     "unknown variable read": (
         {"actions": [Action("go", guard=lambda s: s.z == 1)]},
@@ -112,7 +112,7 @@ BAD = {
     ),
     "reward": (
         {"rewards": {"cost": lambda s: np.full(len(s), np.nan)}},
-        'Reward "cost": is NaN in state (x=0, y=0).',
+        'Reward "cost": must be a number, is NaN in state (x=0, y=0).',
     ),
     "deadlock": (
         {"actions": [go(guard=lambda s: s.x < 3)], "deadlock": Deadlock.ERROR},

@@ -89,7 +89,10 @@ def test_a_row_that_is_too_large_is_named():
     """The product of sizes is checked before memory is asked for."""
     wide = np.zeros((1, 2**11), dtype=np.int64)
     moves = [BlockMove(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
-    with pytest.raises(ModelError, match=r"State \(x=0, y=0\): a row with 8.59e\+09 successors"):
+    with pytest.raises(
+        ModelError,
+        match=r"State \(x=0, y=0\): a row must have fewer than 2\^31 successors, found 8.59e\+09",
+    ):
         explore(GRID, np.array([0]), lambda c: [RowBlock(np.array([0]), 0, c, moves)])
 
 

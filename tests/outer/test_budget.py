@@ -15,6 +15,9 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, BudgetUntil, Spec, Until
 from rfmdp.outer.solution import Policy
 from rfmdp.policies.decisions import values_after
+from rfmdp.policies.explain import explain
+from rfmdp.policies.induced import without_budget
+from rfmdp.report.explorer import explorer
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification.solution import verify
 
@@ -152,3 +155,23 @@ def test_a_table_has_the_values_after_payments():
     lower = [values_after(solution, paid)[0] for paid in range(6)]
     assert np.array_equal(lower[0], solution.lower)
     assert all(np.all(more >= less - 1e-6) for more, less in pairwise(lower))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_states_that_know_what_was_paid_have_the_values(seed):
+    """Unfolded, a solution says of every amount what it said before; `explain` shows it."""
+    model = with_costs(seed, 0)
+    spec = Spec(BudgetUntil("stay", "goal", 3, "cost"), MAX, MIN)
+    solution = solve(model, spec)
+    flat = without_budget(solution)
+    assert [v.name for v in flat.model.variables][-1] == "paid"
+    again = evaluate(flat.model, flat.policy, flat.spec, states=np.ones(flat.model.states, bool))
+    assert np.all(again.lower <= flat.upper + 1e-6)
+    assert np.all(flat.lower <= again.upper + 1e-6)
+    for paid in range(4):
+        low, high = values_after(solution, paid)
+        bounds = explain(solution, 0, step=paid).value
+        assert low[0] - 1e-6 <= bounds.lower <= bounds.upper <= high[0] + 1e-6
+    with pytest.raises(ModelError, match="in 0"):
+        explain(solution, 0, step=4)
+    assert len(explorer(solution)) > 0

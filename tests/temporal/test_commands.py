@@ -114,3 +114,20 @@ def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, mo
         assert again.lower <= solution.upper
         assert solution.lower <= again.upper
         assert again.width <= 1e-6
+
+
+def test_a_budget_is_simulated_explained_and_reported(tmp_path, monkeypatch, capsys):
+    """What was paid is part of the state, so all that works for states works for budgets."""
+    monkeypatch.chdir(tmp_path)
+    text = PATROL.replace("label", 'rewards "tolls" [right] true : 2; endrewards label', 1)
+    (tmp_path / "p.prism").write_text(text)
+    words = ["p.prism", "--radius", "0.05", "--prop", 'Pmaxmin=? [ F{"tolls"}<=3 "two" ]']
+    assert run(["solve", *words, "-o", "p.rfmdp"]) == 0
+    assert run(["policy", "p.rfmdp", "-o", "p.csv"]) == 0
+    capsys.readouterr()
+    for nature in ("nominal", "worst"):
+        assert run(["simulate", *words, "--policy", "p.csv", "--nature", nature]) == 0
+        assert "Result: 0." in capsys.readouterr().out
+    assert run(["explain", "p.rfmdp", "--step", "2"]) == 0
+    assert "paid=2" in capsys.readouterr().out
+    assert run(["report", "p.rfmdp", "-o", "p.html"]) == 0

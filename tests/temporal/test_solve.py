@@ -9,6 +9,7 @@ from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import UnsupportedError
 from rfmdp.language.load import parse_prism
+from rfmdp.learning.simulation import simulate
 from rfmdp.objective import MAX, MIN, Spec, Temporal
 from rfmdp.outer.solution import Status
 from rfmdp.solving import evaluate, solve
@@ -166,3 +167,23 @@ def test_names_of_variables_stay_apart():
     solution = solve(parse_prism(text), "P=? [ F ((memory=1) & (X memory=2)) ]")
     assert [v.name for v in solution.model.variables] == ["memory", "memory_"]
     assert solution.at_initial().lower == 1.0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'Pmax=? [ F (x=1 & X "goal") ]',
+        "Pmax=? [ !broken W x=2 ]",
+        "Pmax=? [ !(!broken U x=2) ]",
+        'R{"time"}min=? [ F (x>=1 & F (broken | "goal")) ]',
+        'Pmax=? [ F{"time"}<=3 "goal" ]',
+    ],
+)
+def test_simulations_agree_with_values(question):
+    """Trajectories of the policy, with its memory, have the value that was proven for it."""
+    model = parse_prism(ROBOT)
+    solution = solve(model, question)
+    seen = simulate(model, solution, question, trajectories=4000, confidence=0.9999)
+    bounds = solution.at_initial()
+    assert seen.lower - 1e-6 <= bounds.upper
+    assert bounds.lower <= seen.upper + 1e-6

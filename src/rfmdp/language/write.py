@@ -23,6 +23,7 @@ from rfmdp.language.ast import (
     Name,
     Unary,
     fold,
+    nodes,
 )
 from rfmdp.language.types import ARITY
 
@@ -98,8 +99,10 @@ def _path(node: props.Path, below: tuple[Part, ...]) -> Part:
     left = "" if node.left is None else _at_least(parts.pop(0), UNARY_PATH) + " "
     right = parts.pop(0)
     time = "" if node.time is None else _time(node.time, parts)
-    # after a bound a '-' would be read as subtraction
-    operand = _at_least(right, TIGHTEST if right[1].startswith("-") else UNARY_PATH)
+    # after a bound a '-' would be read as subtraction; F a & (X b) is F (a & (X b)), so write that
+    inside = nodes(node.right) if isinstance(node.right, Binary) else []
+    apart = right[1].startswith("-") or any(isinstance(each, props.Path) for each in inside)
+    operand = _at_least(right, TIGHTEST if apart else UNARY_PATH)
     return BINARY_PATH if left else UNARY_PATH, f"{left}{node.operator}{time} {operand}"
 
 

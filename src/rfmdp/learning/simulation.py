@@ -20,6 +20,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import Unrolled, unroll
 from rfmdp.objective import (
     MAX,
+    BudgetUntil,
     Cumulative,
     Discounted,
     Globally,
@@ -28,9 +29,12 @@ from rfmdp.objective import (
     Reach,
     ReachReward,
     Spec,
+    Temporal,
+    TemporalReward,
     Total,
     Until,
 )
+from rfmdp.outer.budget import unfolded
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution
@@ -45,6 +49,8 @@ from rfmdp.sources.simulator import (
     behaviour_of,
     record,
 )
+from rfmdp.temporal.product import make_product
+from rfmdp.temporal.solve import with_memory
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -214,8 +220,19 @@ def simulate(
         )
     if isinstance(policy, Solution | Run):
         policy = policy.policy
-    scene = scene_of(model, policy, as_spec(spec, model, settled=True))
+    scene = _scene_with_memory(model, policy, as_spec(spec, model, settled=True))
     return scene.simulate(length, trajectories, seed, confidence=confidence)
+
+
+def _scene_with_memory(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
+    """Return the scene in whose states an automaton's state is, or what was paid of a budget."""
+    if isinstance(spec.objective, Temporal | TemporalReward):
+        product = make_product(model, spec.objective, model.label("init"))
+        policy = with_memory(policy, product) if isinstance(policy, Policy) else policy
+        model, spec = product.model, replace(spec, objective=product.objective(spec.objective))
+    elif isinstance(spec.objective, BudgetUntil) and isinstance(policy, Policy):
+        model, policy, spec = unfolded(model, policy, spec)
+    return scene_of(model, policy, spec)
 
 
 def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
@@ -279,8 +296,9 @@ def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
             over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
             return Measured(over, None, objective.reward)
     raise UnsupportedError(
-        "Trajectories of finite length do not show means in the long run nor budgets; got "
-        f"{type(objective).__name__}."
+        "A simulation must measure what finite trajectories show: no mean in the long run, no "
+        "general path formula (G F a), no budget without a policy; got "
+        f"{spec}. `evaluate` has proven bounds of a policy."
     )
 
 

@@ -147,7 +147,7 @@ def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
     spread = np.broadcast_to(array.astype(np.float64), (len(states),))
     if np.isnan(spread).any():
         row = int(np.flatnonzero(np.isnan(spread))[0])
-        raise ModelError(f"{where}: is NaN in state {name_state(states, row)}.")
+        raise ModelError(f"{where}: must be a number, is NaN in state {name_state(states, row)}.")
     return spread
 
 

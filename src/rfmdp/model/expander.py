@@ -145,7 +145,7 @@ class Expander:
             column = self._column.get(name)
             if column is None:
                 known = ", ".join(self._column)
-                raise ModelError(f"{where}: sets {name}; the model has: {known}.")
+                raise ModelError(f"{where}: {name} is no variable; the model has: {known}.")
             new = integers(value, states, f"{where}, variable {name}")
             self._check_range(column, new, states, where)
             change += (new - states[name]) * self.packing.stride[column]

@@ -141,7 +141,10 @@ class _Explored:
         total = block.column("size").prod(axis=1, dtype=np.float64)
         if total.max() >= 2**31:
             name = self.packing.name(self.states.known[first + block.source[total.argmax()]])
-            raise ModelError(f"State {name}: a row with {total.max():.3g} successors is too large.")
+            raise ModelError(
+                f"State {name}: a row must have fewer than 2^31 successors, found "
+                f"{total.max():.3g}; fewer variables may change at once."
+            )
         marginal = block.column("marginal")
         stored = marginal != CERTAIN
         rows = self.rows.extend(count)

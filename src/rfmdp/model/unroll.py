@@ -16,11 +16,11 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import FloatArray, Int32Array, IntArray
 
 ENTRY = 40  # bytes that a successor takes while a model is unrolled or unfolded, about
 
@@ -142,8 +142,8 @@ def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
     if rows.shape != (model.states,) or not inside.all():
         where = ""
         if rows.shape == (model.states,):
-            where = f"; {model.state_name(int(np.argmin(inside)))} has another one's"
-        raise ModelError(f"A policy must name one of its own rows for each state{where}.")
+            where = f"; in {model.state_name(int(np.argmin(inside)))} it takes one of another state"
+        raise ModelError(f"A policy must take one of the rows of each state{where}.")
     return replace(
         model,
         row_ptr=np.arange(model.states + 1),
@@ -257,3 +257,18 @@ class Restriction:
             marginal_names=(),
             outcome_names=(),
         )
+
+
+def remembering(
+    model: FactoredMDP, base: FactoredMDP, name: str, memory: IntArray, states: IntArray
+) -> FactoredMDP:
+    """Return a model with the variables of its base's states, and one for what is remembered."""
+    variables, values = base.variables, base.valuations
+    if not variables:
+        variables = (Variable("state", 0, max(base.states - 1, 1)),)
+        values = np.arange(base.states, dtype=np.int32)[:, None]
+    while name in base.formulas or name in {variable.name for variable in variables}:
+        name += "_"
+    more: Int32Array = np.column_stack([values[states], memory]).astype(np.int32)
+    last = Variable(name, 0, max(int(memory.max()), 1))
+    return replace(model, variables=(*variables, last), valuations=more)

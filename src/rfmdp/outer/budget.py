@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import restrict, unfold
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.unroll import remembering, restrict, unfold
 from rfmdp.objective import BudgetUntil, Spec, Until
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution
@@ -56,3 +56,34 @@ def solve_budget(
 def _unpaid(bound: FloatArray | None, states: int) -> FloatArray | None:
     """Return a bound where nothing was paid yet."""
     return None if bound is None else bound[:states]
+
+
+def unfolded(model: FactoredMDP, policy: Policy, spec: Spec) -> tuple[FactoredMDP, Policy, Spec]:
+    """Return a model whose states know what was paid of a budget, and policy and question for it.
+
+    Parameters
+    ----------
+    policy
+        One with a rule for every amount paid.
+    """
+    goal = spec.objective
+    assert isinstance(goal, BudgetUntil)
+    layers, size = goal.layers, model.states
+    paying = unfold(model, row_rewards(model, goal.reward), goal.budget)
+    states = np.append(np.tile(np.arange(size), layers), 0)  # the last one has lost
+    paid = np.append(np.repeat(np.arange(layers), size), layers)
+    lost = paid == layers
+    every = np.tile(np.arange(model.rows), layers)
+    paying = replace(
+        paying,
+        labels={name: label[states] & ~lost for name, label in model.labels.items()},
+        rewards={
+            name: Rewards(np.where(lost, 0.0, each.state[states]), np.append(each.row[every], 0.0))
+            for name, each in model.rewards.items()
+        },
+    )
+    stay, target = (where(model, s)[states] & ~lost for s in (goal.stay, goal.target))
+    rules = policy.rows + model.rows * np.arange(layers)[:, None]
+    flat = Policy(np.append(rules.ravel(), layers * model.rows)[None, :])
+    named = remembering(paying, model, "paid", paid, states)
+    return named, flat, replace(spec, objective=Until(stay, target))

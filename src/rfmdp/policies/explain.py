@@ -17,10 +17,11 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, Spec
+from rfmdp.objective import MAX, BudgetUntil, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
 from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
+from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment
 from rfmdp.sets.families import Singleton
 from rfmdp.sets.marginals import Marginals
@@ -94,7 +95,7 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
     state
         Its number; `model.find(x=1, y=2)` tells it.
     step
-        For finite horizons: how many steps are gone.
+        For finite horizons: how many steps are gone; under a budget what was paid of it.
 
     Raises
     ------
@@ -106,10 +107,15 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
             f"explain: the state must be a number in 0..{solution.model.states - 1}, got "
             f"{state!r}; `model.find(x=1, y=2)` tells it."
         )
-    most = horizon(solution.spec)
+    budget = isinstance(solution.spec.objective, BudgetUntil)
+    most = solution.spec.objective.layers if budget else horizon(solution.spec)
     if step < 0 or (most is not None and step >= max(most, 1)):
         range_ = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
         raise ModelError(f"explain: the step must be {range_}, got {step}.")
+    if budget:
+        first = step * solution.model.states
+        reasons = explain(without_budget(solution), first + state)
+        return replace(reasons, property=str(solution.spec))
     options = decisions(solution, np.array([state]), step)
     lower, upper = options.value
     place = int(np.flatnonzero(options.rows == options.chosen[0])[0])

@@ -15,17 +15,18 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.learning.simulation import unrolled_spec
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.unroll import Unrolled, restrict, row_arrays, unfold, unroll
-from rfmdp.objective import BudgetUntil, Parity, Spec, Until
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.unroll import Unrolled, remembering, restrict, row_arrays, unroll
+from rfmdp.objective import BudgetUntil, Parity, Spec
+from rfmdp.outer.budget import unfolded
 from rfmdp.outer.nature import Nature
-from rfmdp.outer.problem import pose, row_rewards, where
+from rfmdp.outer.problem import pose
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve
-from rfmdp.types import Int32Array, IntArray
+from rfmdp.types import IntArray
 
 
 class NatureChoice(Enum):
@@ -164,57 +165,36 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
     model, policy, spec = solution.explicit_model, solution.policy, solution.spec
     memory: tuple[str, IntArray, IntArray] | None = None  # a name, its values, the states
     if isinstance(spec.objective, BudgetUntil):
-        model, policy, spec, memory = _unfolded(model, policy, spec)
+        model, policy, spec = unfolded(model, policy, spec)
     elif not policy.stationary:
         earliest, latest = spec.objective.span
         unrolled = unroll(model, policy.rows, latest, earliest)
         memory = "step", unrolled.steps, unrolled.states
         if nature is None:
-            return _remembering(unrolled.model, model, *memory)
+            return remembering(unrolled.model, model, *memory)
     if nature is None:
         fixed = restrict(model, policy.rows[0])
     else:
         fixed = resolved(model, policy, spec, nature)[0].model
     base = solution.explicit_model
-    return fixed if memory is None else _remembering(fixed, base, *memory)
+    return fixed if memory is None else remembering(fixed, base, *memory)
 
 
-def _unfolded(
-    model: FactoredMDP, policy: Policy, spec: Spec
-) -> tuple[FactoredMDP, Policy, Spec, tuple[str, IntArray, IntArray]]:
-    """Return the model unfolded over a budget, with labels and rewards, and policy and question."""
-    goal = spec.objective
-    assert isinstance(goal, BudgetUntil)
-    layers, size = goal.layers, model.states
-    unfolded = unfold(model, row_rewards(model, goal.reward), goal.budget)
-    states = np.append(np.tile(np.arange(size), layers), 0)  # the last one has lost
-    paid = np.append(np.repeat(np.arange(layers), size), layers)
-    lost = paid == layers
-    every = np.tile(np.arange(model.rows), layers)
-    unfolded = replace(
-        unfolded,
-        labels={name: label[states] & ~lost for name, label in model.labels.items()},
-        rewards={
-            name: Rewards(np.where(lost, 0.0, each.state[states]), np.append(each.row[every], 0.0))
-            for name, each in model.rewards.items()
-        },
-    )
-    stay, target = (where(model, s)[states] & ~lost for s in (goal.stay, goal.target))
-    rules = policy.rows + model.rows * np.arange(layers)[:, None]
-    flat = Policy(np.append(rules.ravel(), layers * model.rows)[None, :])
-    return unfolded, flat, replace(spec, objective=Until(stay, target)), ("paid", paid, states)
+def without_budget(solution: Solution) -> Solution:
+    """Return a solution whose model has what was paid of a budget in its states, if there is one.
 
-
-def _remembering(
-    model: FactoredMDP, base: FactoredMDP, name: str, memory: IntArray, states: IntArray
-) -> FactoredMDP:
-    """Return a model with the variables of its base's states, and one for what is remembered."""
-    variables, values = base.variables, base.valuations
-    if not variables:
-        variables = (Variable("state", 0, max(base.states - 1, 1)),)
-        values = np.arange(base.states, dtype=np.int32)[:, None]
-    while name in {variable.name for variable in variables}:
-        name += "_"
-    more: Int32Array = np.column_stack([values[states], memory]).astype(np.int32)
-    last = Variable(name, 0, max(int(memory.max()), 1))
-    return replace(model, variables=(*variables, last), valuations=more)
+    State s with an amount k paid has the number k S + s. The last state is reached by paying more.
+    """
+    if not isinstance(solution.spec.objective, BudgetUntil):
+        return solution
+    base = solution.explicit_model
+    model, policy, spec = unfolded(base, solution.policy, solution.spec)
+    sides = solution.witness or (None, None)
+    lower, upper = (None if side is None else np.append(side, 0.0) for side in sides)
+    value = lower if upper is None else upper if lower is None else 0.5 * (lower + upper)
+    later = np.zeros(model.states - base.states, dtype=np.bool_)
+    return replace(
+        solution, model=model, policy=policy, spec=spec, lower=lower, upper=upper,
+        value=np.zeros(model.states) if value is None else value, witness=None,
+        interest=None if solution.interest is None else np.append(solution.interest, later),
+    )  # fmt: skip

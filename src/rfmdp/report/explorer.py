@@ -19,6 +19,7 @@ from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
+from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -29,6 +30,7 @@ ENTRIES = 1_500_000  # successors on a page
 
 def explorer(solution: Solution) -> str:
     """Return the explorer's data of a solution as text: compressed, then base 64."""
+    solution = without_budget(solution)
     states = reached(solution, STATES, ENTRIES)
     steps = shown_steps(solution)
     options = [decisions(solution, states, step) for step in range(steps)]

@@ -28,6 +28,7 @@ from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
+AUTOMATON = 12  # states of an automaton that are listed
 LONG = 8  # lines of a table that is not folded
 
 SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
@@ -346,8 +347,20 @@ def _scope(solution: Solution) -> str:
     return (
         '<p class="soft">States that the policy can reach, the nearest first. Values are proven '
         "bounds; that of a state is at least as good as the bound of the action that is taken "
-        f"there, so it can be better than the guarantee above.{steps if last > 1 else ''}</p>"
+        f"there, so it can be better than the guarantee above.{steps if last > 1 else ''}"
+        f"{_memory(solution)}</p>"
     )
+
+
+def _memory(solution: Solution) -> str:
+    """Return a line that says what the automaton's states stand for, if there is an automaton."""
+    if solution.product is None:
+        return ""
+    names = solution.product.table.names
+    listed = "; ".join(f"{number} is {name}" for number, name in enumerate(names[:AUTOMATON]))
+    more = f"; and {len(names) - AUTOMATON} more" if len(names) > AUTOMATON else ""
+    variable = solution.explicit_model.variables[-1].name
+    return f" The variable {variable} is the state of the automaton: {escape(listed)}{more}."
 
 
 def _environment(command: str, results: Sequence[str]) -> str:

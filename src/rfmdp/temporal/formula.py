@@ -123,14 +123,13 @@ class Progression:
                 return _either(self._after(g, letter), self._after(h, letter))
             case ("X", g):
                 return _obligation(g)
-            case ("U", g, h, i, j):
-                later = NO if j == 0 else _obligation(("U", g, h, max(i - 1, 0), _less(j)))
-                later = _both(self._after(g, letter), later)
-                return later if i else _either(self._after(h, letter), later)
-            case ("R", g, h, i, j):
-                later = YES if j == 0 else _obligation(("R", g, h, max(i - 1, 0), _less(j)))
-                later = _either(self._after(g, letter), later)
-                return later if i else _both(self._after(h, letter), later)
+            case ("U" | "R" as sign, g, h, i, j):
+                later, meet, join = (NO, _both, _either) if sign == "U" else (YES, _either, _both)
+                if j != 0:
+                    last = None if j is None else j - 1
+                    later = _obligation((sign, g, h, max(i - 1, 0), last))
+                later = meet(self._after(g, letter), later)
+                return later if i else join(self._after(h, letter), later)
         raise AssertionError(f)
 
     def _text(self, f: Tree) -> str:
@@ -213,10 +212,6 @@ def _minimal(clauses: Obligation) -> Obligation:
             "more; ask for its parts, or give an automaton of it."
         )
     return frozenset(x for x in clauses if not any(y < x for y in clauses))
-
-
-def _less(j: int | None) -> int | None:
-    return None if j is None else j - 1
 
 
 def _times(i: int, j: int | None) -> str:

@@ -17,8 +17,8 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.unroll import row_arrays
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.unroll import remembering, row_arrays
 from rfmdp.objective import (
     Globally,
     Objective,
@@ -212,11 +212,11 @@ class _Explorer:
         memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
         reach = self._reach_at_once if self._closed() else self._reach_by_layers
         reach(begin, memory)
-        pairs = np.nonzero(self._seen.T)
+        states, memories = (side.astype(np.int64) for side in np.nonzero(self._seen.T))
         number = np.cumsum(self._seen.T, axis=None) - 1
         start = np.full(self.base.states, -1, dtype=np.int64)
         start[begin] = number[begin * len(self._seen) + memory]
-        return *pairs, start
+        return states, memories, start
 
     def _closed(self) -> bool:
         """Ask a small automaton for all of its states; return whether these are all."""
@@ -338,13 +338,6 @@ def product_of_pairs(
     decided = table.decided[memory[here]]
     following = np.where(decided, 0, table.delta[memory[here], letter[after]])
     successors = np.where(decided, here, number[following, after])
-    named, values = base.variables, base.valuations
-    if not named:
-        named = (Variable("state", 0, base.states - 1),)
-        values = np.arange(base.states, dtype=np.int32)[:, None]
-    name = MEMORY
-    while name in base.formulas or any(name == v.name for v in named):
-        name += "_"
     model = replace(
         base,
         row_ptr=starts(segment_lengths(base.row_ptr)[states]),
@@ -352,10 +345,9 @@ def product_of_pairs(
         initial=number[table.delta[0, letter[base.initial]], base.initial].astype(np.int64),
         labels={name: holds[states] for name, holds in base.labels.items()},
         rewards={k: Rewards(r.state[states], r.row[rows]) for k, r in base.rewards.items()},
-        variables=(*named, Variable(name, 0, len(table.priority) - 1)),
-        valuations=np.column_stack([values[states], memory]).astype(np.int32),
         **row_arrays(base, rows),
     )
+    model = remembering(model, base, MEMORY, memory, states)
     return Product(model, base, states, memory, start, formula, table, kind)
 
 

@@ -54,7 +54,9 @@ def explain(
         str | None,
         Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
     ] = None,
-    step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
+    step: Annotated[
+        int, Option("Steps gone, for finite horizons; what was paid, for budgets.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Explain a decision: values of actions, nature's answers.
@@ -204,6 +206,8 @@ def simulate(
     """
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
+    from rfmdp.objective import BudgetUntil
+    from rfmdp.outer.budget import unfolded
     from rfmdp.policies.induced import NatureChoice, resolved
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.solve import on_product
@@ -220,6 +224,8 @@ def simulate(
     spec = question.spec(subject, settled=not (decides or pushes))
     subject, spec = on_product(subject, spec)
     chosen = _policy(policy, subject, spec)
+    if chosen is not None and isinstance(spec.objective, BudgetUntil):
+        subject, chosen, spec = unfolded(subject, chosen, spec)
     if choice is NatureChoice.NOMINAL:
         scene = scene_of(subject, chosen, spec)
     elif chosen is None:
