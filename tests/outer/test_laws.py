@@ -285,7 +285,7 @@ def test_evaluate_refuses_rules_that_do_not_fit():
     rows = model.row_ptr[:-1]
     with pytest.raises(ModelError, match="needs 3, the policy has 2"):
         evaluate(model, Policy(np.stack([rows, rows])), Spec(Cumulative(3, "cost"), MAX, MIN))
-    with pytest.raises(ModelError, match="own rows"):
+    with pytest.raises(ModelError, match="one of the rows of each state"):
         evaluate(model, Policy(np.zeros((1, model.states), dtype=np.int64)), REACH)
 
 

@@ -133,14 +133,14 @@ def test_the_guarantee_has_a_side():
     assert "with a nature that helps" in helped
 
 
-def test_formulas_keep_their_names(tmp_path):
-    """Updates and properties are shown as they were written, also from a file."""
+def test_formulas_in_updates_and_properties(tmp_path):
+    """Updates are shown as they were written, properties by what their formulas stand for."""
     text = GRID.replace("x'=x+1", "x'=ahead").replace("module", "formula ahead = x+1;\nmodule", 1)
     text += "formula there = x=N;"
     model = parse_prism(text, {"N": 4, "slip": 0.2}).with_radius(0.05)
     save(check(model, "Pmaxmin=? [ F<=9 there ]").solution, tmp_path / "r.rfmdp")
     found = explain(load(tmp_path / "r.rfmdp"), 0)
-    assert found.property == "Pmaxmin=? [ F<=9 there ]"
+    assert found.property == "Pmaxmin=? [ F<=9 (x=4) ]"
     assert "(x'=ahead)" in str(found)
 
 
