@@ -14,7 +14,7 @@ from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.lattice_steps import Contraction, Sides
 from rfmdp.verification.margins import UNIT
 from rfmdp.verification.reading import Claim
-from rfmdp.verification.sets import BOX
+from rfmdp.verification.sets import BOX, excess
 from rfmdp.verification.statement import PROBABILITIES
 
 LASTING = 0.5  # probability that a play lasts, up to which steps count
@@ -190,7 +190,8 @@ class LatticeChecker:
         numbers = np.concatenate(
             [sets.upper[box], sets.nominal[~box], sets.radius / 2, sets.corners]
         )
-        faintest = float(np.min(numbers[numbers > 0.0], initial=1.0))
+        free = -excess(sets.lower, sets.ptr)[sets.kind == BOX]
+        faintest = float(np.min(np.concatenate([numbers[numbers > 0.0], free]), initial=1.0))
         if faintest < FAINT or faintest ** len(model.factors) < LEAST:
             return np.zeros_like(target)
         game = self._friends()

@@ -219,6 +219,21 @@ def test_plays_without_end_are_not_bounded():
         rf.solve(model, rf.Spec(rf.Reach("up"), rf.MAX, rf.MIN))
 
 
+@pytest.mark.parametrize("chance", [0.25, 1e-13])
+def test_where_it_is_too_late_is_seen_unless_chances_are_faint(chance):
+    """A trap ends a play; of chances that floats may lose, nothing is called a trap."""
+    text = f"[go] x=0 -> {chance} : (x'=1) + 1-{chance} : (x'=2); [go] x>0 -> true;"
+    model = rf.parse_lattice(f'mdp module m x : [0..2]; {text} endmodule label "goal" = x=1;')
+    spec = rf.Spec(rf.Reach("goal"), rf.MAX, rf.MIN)
+    if chance < 1e-12:
+        with pytest.raises(rf.UnsupportedError, match="last for ever"):
+            rf.solve(model, spec)
+        return
+    solution = rf.solve(model, spec)
+    assert solution.at_initial().lower == pytest.approx(chance)
+    assert rf.verify(solution).valid
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

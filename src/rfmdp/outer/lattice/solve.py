@@ -28,7 +28,9 @@ from rfmdp.outer.lattice.trie import Trie
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.ragged import segment_sum
 from rfmdp.rounding import UNIT, one_minus
+from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 LASTING = 0.5  # probability that a play lasts, below which its steps need not be counted on
@@ -290,13 +292,18 @@ def _hopeless(model: LatticeMDP, ends: _Fixed, watch: Watch) -> BoolArray:
     """Return the states (S,) from which nobody can lead a play to the target.
 
     A step back of zeros and ones, both players for it: floats show every way, unless probabilities
-    are so small that none is called hopeless.
+    are so small that none is called hopeless. No row is solved by itself: of the best one for every
+    fibre, the sign is what counts.
     """
-    upper = model.marginals.upper
-    faintest = float(np.min(upper[upper > 0.0], initial=1.0))
+    marginals = model.marginals
+    upper, lower = marginals.upper, marginals.lower
+    total, room = (segment_sum(x, marginals.outcome_ptr) for x in (lower, upper - lower))
+    free = 1.0 - total[(marginals.kind == Kind.BOX) & (room > 0.0)]
+    faintest = float(np.min(np.concatenate([upper[upper > 0.0], free]), initial=1.0))
     if faintest < FAINT or faintest ** len(model.factors) < LEAST:
         return np.zeros(model.states, dtype=np.bool_)
-    sweep = Sweep(model, MIN, Payments.nothing(model))  # both maximise, so all signs are turned
+    # both maximise, so all signs are turned
+    sweep = Sweep(model, MIN, Payments.nothing(model), most_mixed=0)
     hopeful: BoolArray = ends.value != 0.0
     while True:
         after, _, _ = sweep.back(-hopeful.astype(np.float64))

@@ -118,8 +118,9 @@ class Sweep:
     """The Bellman operator of a lattice: all states at once, against nature who minimises."""
 
     def __init__(
-        self, model: LatticeMDP, agent: Direction, payments: Payments, discount: float = 1.0
-    ) -> None:
+        self, model: LatticeMDP, agent: Direction, payments: Payments, discount: float = 1.0,
+        most_mixed: int = MOST_MIXED,
+    ) -> None:  # fmt: skip
         self.model, self.agent = model, agent
         self.payments, self.discount = payments, discount
         self._maker = maker = TrieMaker(model)
@@ -128,7 +129,7 @@ class Sweep:
         self._sets = pack_sets(model.marginals, corners_of(model))
         slots = threads() if model.states >= PARALLEL else 1
         room = int(self._trie.begins[-1] + self._trie.inner[-1])
-        self._room = most = min(MOST_MIXED, 64 * model.states)
+        self._room = most = min(most_mixed, 64 * model.states)
         kinds = (np.int64, np.int64, np.float64, np.float64)
         self._slots = [
             _Slot(
