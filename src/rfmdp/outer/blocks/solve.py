@@ -9,7 +9,7 @@ reach, reward to target, total   rounds of sweeps, then with a push    lower: so
 For a reward to a target T(U) < U is needed: then every play of the policy ends, in the mean after
 finitely many steps. The push is a small share of the precision. If U comes out too far from L, it
 is made smaller. Where a play can go on for ever without a reward (other than in one state) the
-upper bound is not result, and the status says so.
+upper bound is not proven, and the status says so.
 """
 
 from __future__ import annotations
