@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from rfmdp.model.report import counted
 if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
     from rfmdp.language.checked import CheckedModel, Work
+    from rfmdp.language.constants import Constants
     from rfmdp.model.frontier import Progress
     from rfmdp.model.lattice import AnyModel, Model
 
-Constants: TypeAlias = Mapping[str, bool | int | float | str]
 GYM = "gym:"  # in front of the name of a Gymnasium environment
 ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
 

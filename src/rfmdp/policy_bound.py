@@ -100,11 +100,11 @@ def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
     operator = Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())
     for _ in range(ROUNDS):
         better = improved(operator, best)
-        left = end - time.monotonic()
-        if left < LEAST or np.array_equal(better, best.policy.rows[0]):
+        seconds = end - time.monotonic()
+        if seconds < LEAST or np.array_equal(better, best.policy.rows[0]):
             break
         guess = best.value if np.isfinite(best.value).all() else None
-        result = prove(model, spec, inner, better, replace(limits, seconds=left), guess)
+        result = prove(model, spec, inner, better, replace(limits, seconds=seconds), guess)
         gain = spec.agent.sign * (initial_guarantee(result) - initial_guarantee(best))
         if not gain > 0.0:
             break
@@ -200,8 +200,8 @@ class Discounting:
                 status = reached.status
             self._prove(eta)
             now = self._guaranteed()
-            left = (now - before) * eta / (last - eta)
-            if status is not Status.GAP_OPEN or (np.isfinite(last) and 0.0 < left <= gain * now):
+            rest = (now - before) * eta / (last - eta)
+            if status is not Status.GAP_OPEN or (np.isfinite(last) and 0.0 < rest <= gain * now):
                 break
             last = eta
         return status

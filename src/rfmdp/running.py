@@ -278,7 +278,7 @@ def _run_on_cluster(
                 client.submit(_reply, held, pickle.dumps(task), pure=False): (number, task)
                 for number, task in waiting
             }
-            look = seen = time.monotonic()
+            look = last_seen = time.monotonic()
             while running:
                 for future in [future for future in running if future.done()]:
                     reply = _received(address, future)
@@ -287,7 +287,7 @@ def _run_on_cluster(
                 if interrupted.wait(POLL):
                     raise KeyboardInterrupt
                 if time.monotonic() >= look:
-                    seen = _last_seen(address, client, seen, patience)
+                    last_seen = _last_seen(address, client, last_seen, patience)
                     look = time.monotonic() + LOOK
     finally:
         client.close(timeout=2)  # nobody wants what is not finished
@@ -308,14 +308,14 @@ def gathered(client: Any, address: str, futures: Sequence[Any], patience: float)
 
     from distributed import KilledWorker, wait as wait_for
 
-    begun = seen = time.monotonic()
+    begun = last_seen = time.monotonic()
     while True:
         try:
             with client.as_current():
                 wait_for(futures, timeout=LOOK)
             return list(client.gather(futures))
         except TimeoutError:
-            seen = _last_seen(address, client, seen, patience)
+            last_seen = _last_seen(address, client, last_seen, patience)
             if time.monotonic() - begun > patience:
                 raise SolverError(
                     f"{address}: no answer within {patience:.2g} s; workers that are short of "
@@ -331,9 +331,9 @@ def gathered(client: Any, address: str, futures: Sequence[Any], patience: float)
 
 def worker_memory(client: Any, address: str, patience: float) -> float:
     """Return how many bytes all workers of a scheduler may take; waits for the first one."""
-    seen = time.monotonic()
+    last_seen = time.monotonic()
     while not (workers := client.scheduler_info()["workers"]):
-        seen = _last_seen(address, client, seen, patience)
+        last_seen = _last_seen(address, client, last_seen, patience)
         time.sleep(POLL)
     limits = [worker["memory_limit"] or 0 for worker in workers.values()]
     return float(sum(limits)) if all(limits) else math.inf
@@ -359,7 +359,7 @@ def _received(address: str, future: Any) -> tuple[Any, Exception | None] | None:
     return reply
 
 
-def _last_seen(address: str, client: Any, seen: float, patience: float) -> float:
+def _last_seen(address: str, client: Any, since: float, patience: float) -> float:
     """Return when the scheduler had workers; raise SolverError if that is too long ago."""
     try:
         workers = client.scheduler_info()["workers"]
@@ -368,14 +368,14 @@ def _last_seen(address: str, client: Any, seen: float, patience: float) -> float
     now = time.monotonic()
     if workers:
         return now
-    if now - seen > patience:
+    if now - since > patience:
         raise SolverError(
             f"{address} has had no workers for {patience:.2g} s; start some with "
             f"`dask worker {address}`."
         )
-    if now - seen < LOOK:
+    if now - since < LOOK:
         logging.getLogger(__name__).warning("%s has no workers yet; waiting for one.", address)
-    return seen
+    return since
 
 
 def _gone(address: str) -> SolverError:

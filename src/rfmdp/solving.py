@@ -334,7 +334,7 @@ def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task)
     fixed = restrict(problem.model, policy.rows[-1])
     unbounded = replace(problem, model=fixed, reward=np.zeros(fixed.rows), steps=(), flipped=False)
     everywhere = np.ones(fixed.states, dtype=np.bool_)
-    part = prepare(unbounded, inner, task.limits, everywhere, task.stats)
-    result = solve_unbounded(replace(part, clock=task.clock))
+    subtask = prepare(unbounded, inner, task.limits, everywhere, task.stats)
+    result = solve_unbounded(replace(subtask, clock=task.clock))
     result.choice = policy.rows[-1]
     return result

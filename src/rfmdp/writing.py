@@ -26,11 +26,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         If it cannot be written.
     """
     place = Path(path)
-    part = place.with_name(f".{place.name}.{uuid4().hex}.part")
-    _unfinished.add(part)
+    temporary = place.with_name(f".{place.name}.{uuid4().hex}.part")
+    _unfinished.add(temporary)
     try:
-        yield part
-        os.replace(part, place)
+        yield temporary
+        os.replace(temporary, place)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -38,8 +38,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileError(f"{place}: cannot be written ({reason}).") from error
     finally:
         with suppress(OSError):
-            part.unlink()
-        _unfinished.discard(part)
+            temporary.unlink()
+        _unfinished.discard(temporary)
 
 
 @contextmanager
@@ -61,9 +61,9 @@ def handling_interrupts(handler: Callable[[int, FrameType | None], None]) -> Ite
 
 def leave_now(code: int) -> None:
     """End this process at once, from within a signal handler say; unfinished files are removed."""
-    for part in tuple(_unfinished):
+    for temporary in tuple(_unfinished):
         with suppress(OSError):
-            part.unlink()
+            temporary.unlink()
     os._exit(code)
 
 

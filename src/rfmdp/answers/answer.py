@@ -18,7 +18,7 @@ from rfmdp.answers.quantity import Quantity
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.ast import ModelType, Type
-from rfmdp.language.constants import Given, checked_given
+from rfmdp.language.constants import Constants, plain_values
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
@@ -102,7 +102,7 @@ def check(
     *,
     inner: Inner | None = None,
     limits: Limits | None = None,
-    constants: Given | None = None,
+    constants: Constants | None = None,
     automaton: HoaAutomaton | None = None,
 ) -> Answer:
     """Return the answer to a property, with proven bounds.
@@ -134,7 +134,7 @@ def check(
     (True, 1.0)
     """
     request = parse_property(prop) if isinstance(prop, str) else prop
-    request = replace(request, constants={**request.constants, **checked_given(constants)})
+    request = replace(request, constants={**request.constants, **plain_values(constants)})
     bound = request.bind(model)
     limits = limits or Limits()
     evaluator = PropertyEvaluator(model, bound, inner, limits, automaton)
@@ -206,11 +206,11 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
     truth = most.type is Type.BOOL
-    ends = [_part(x, slice(1)) for x in (least, most)]  # a filter is the same in all states
+    ends = [_at_states(x, slice(1)) for x in (least, most)]  # a filter is the same in all states
     decided = bool(most.known[0]) if truth else all(_closed(x, evaluator) for x in ends)
     if evaluator.listed is not None:
         listed, where, _ = evaluator.listed
-        inside = _part(listed, where)
+        inside = _at_states(listed, where)
         boolean = inside.type is Type.BOOL
         truth = truth and not boolean
         decided &= bool(inside.known.all()) if boolean else _closed(inside, evaluator)
@@ -223,7 +223,7 @@ def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> St
     return Status.UNDECIDED if truth else Status.GAP_OPEN
 
 
-def _part(number: Quantity, states: BoolArray | slice) -> Quantity:
+def _at_states(number: Quantity, states: BoolArray | slice) -> Quantity:
     return Quantity(number.type, number.lower[states], number.value[states], number.upper[states])
 
 

@@ -15,7 +15,7 @@ from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.checked import CheckedModel, Work
-from rfmdp.language.constants import Given
+from rfmdp.language.constants import Constants
 from rfmdp.language.property_ast import require_supported
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
@@ -61,7 +61,7 @@ def check_all(
     *,
     inner: Inner | None = None,
     limits: Limits | None = None,
-    constants: Given | None = None,
+    constants: Constants | None = None,
     build: Build | None = None,
     progress: Progress | None = None,
     automaton: HoaAutomaton | None = None,
@@ -103,9 +103,9 @@ def check_all(
 Answer(P>=1 [ F x>0 ]: True, certified, exact)]
     """
     started = time.monotonic()
-    limits, given = limits or Limits(), dict(constants or {})
+    limits, constants = limits or Limits(), dict(constants or {})
     requests = parse_properties(properties) if isinstance(properties, str) else list(properties)
-    errors = misfits(model, requests, given)
+    errors = misfits(model, requests, constants)
     if requests and all(error is not None for error in errors):  # nothing to build the model for
         yield from (
             Failed(prop, e) for prop, e in zip(requests, errors, strict=True) if e is not None
@@ -119,7 +119,7 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             progress(states, transitions)
 
     try:
-        built = _built(model, given, requests, build, in_time)
+        built = _built(model, constants, requests, build, in_time)
         yield Built(built, time.monotonic() - started)
         limits = replace(limits, seconds=_seconds_left(deadline))
     except NotCertifiedError as late:
@@ -131,7 +131,7 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             if error is not None:
                 raise error
             answer = check(
-                built, prop, inner=inner, limits=limits, constants=given, automaton=automaton
+                built, prop, inner=inner, limits=limits, constants=constants, automaton=automaton
             )
             yield Answered(prop, answer, time.monotonic() - begun)
         except RfmdpError as failure:
@@ -139,14 +139,14 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
 
 
 def misfits(
-    model: AnyModel | Blueprint, properties: Sequence[Property], given: Given
+    model: AnyModel | Blueprint, properties: Sequence[Property], constants: Constants
 ) -> list[PrismError | None]:
     """Return the errors of properties that do not fit a model, as far as its text tells them."""
-    errors = [_misfit(prop, None, given) for prop in properties]
+    errors = [_misfit(prop, None, constants) for prop in properties]
     if isinstance(model, AnyModel) or all(error is not None for error in errors):
         return errors
-    names = model.names(given, open_constants(properties))
-    return errors if names is None else [_misfit(prop, names, given) for prop in properties]
+    names = model.names(constants, open_constants(properties))
+    return errors if names is None else [_misfit(prop, names, constants) for prop in properties]
 
 
 def open_constants(properties: Sequence[Property]) -> set[str]:
@@ -154,12 +154,12 @@ def open_constants(properties: Sequence[Property]) -> set[str]:
     return {c.name for p in properties for c in p.file.constants if c.value is None}
 
 
-def _misfit(prop: Property, names: CheckedModel | None, given: Given) -> PrismError | None:
+def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:
     try:
         if names is None:
             require_supported(prop.parsed.expression, prop.file.source)
         else:
-            check_property(prop.parsed, prop.file, names, {**prop.constants, **given})
+            check_property(prop.parsed, prop.file, names, {**prop.constants, **constants})
     except PrismError as error:
         return error
     return None
@@ -167,44 +167,46 @@ def _misfit(prop: Property, names: CheckedModel | None, given: Given) -> PrismEr
 
 def _built(
     model: AnyModel | Blueprint,
-    given: Given,
+    constants: Constants,
     properties: Sequence[Property],
     build: Build | None,
     progress: Progress,
 ) -> AnyModel:
     if isinstance(model, AnyModel):
         return model
-    names, work = open_constants(properties), _work(model, properties, given)
+    names, work = open_constants(properties), _work(model, properties, constants)
     if build is not None:
         return build(names, work, progress)
-    return model.build_for(work, given, also_known=names, progress=progress)
+    return model.build_for(work, constants, also_known=names, progress=progress)
 
 
-def _work(blueprint: Blueprint, properties: Sequence[Property], given: Given) -> Work | None:
+def _work(
+    blueprint: Blueprint, properties: Sequence[Property], constants: Constants
+) -> Work | None:
     """Return what all properties that fit ask of the model; None: that is not known."""
-    names = blueprint.names(given, open_constants(properties))
+    names = blueprint.names(constants, open_constants(properties))
     if names is None:
         return None
     questions: list[Work | None] = []
     for prop in properties:
         with suppress(PrismError):
-            constants = {**prop.constants, **given}
-            checked = check_property(prop.parsed, prop.file, names, constants)
+            all_constants = {**prop.constants, **constants}
+            checked = check_property(prop.parsed, prop.file, names, all_constants)
             questions.append(backward_steps(checked.expression, prop.states))
     return all_work(questions) if questions else None
 
 
-def in_blocks(blueprint: Blueprint, properties: Sequence[Property], given: Given) -> bool:
+def in_blocks(blueprint: Blueprint, properties: Sequence[Property], constants: Constants) -> bool:
     """Return whether a model can be solved in blocks for all properties that fit it."""
-    if blueprint.parsed is None or None not in misfits(blueprint, properties, given):
+    if blueprint.parsed is None or None not in misfits(blueprint, properties, constants):
         return False
-    return _work(blueprint, properties, given) is not None
+    return _work(blueprint, properties, constants) is not None
 
 
 def _seconds_left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0.0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0.0:
         raise NotCertifiedError(
             "The model was not built in time, so nothing is proven; try a larger limit."
         )
-    return left
+    return seconds

@@ -100,11 +100,11 @@ class PropertyEvaluator:
                 return self._operator(node, interest)
             if isinstance(node, Label):
                 return Quantity.exact(Type.BOOL, self.model.label(node.name))
-            if all(part is None for part in below):
+            if all(quantity is None for quantity in below):
                 return None  # an expression over variables only: compiled as a whole, later
-            parts = zip(node.children(), below, strict=True)
-            known = [part or self._plain(child, interest) for child, part in parts]
-            return combine(node, known, self.source)
+            pairs = zip(node.children(), below, strict=True)
+            operands = [quantity or self._plain(child, interest) for child, quantity in pairs]
+            return combine(node, operands, self.source)
 
         return fold(expr, visit, leaves=OPERATORS) or self._plain(expr, interest)
 
@@ -125,7 +125,7 @@ class PropertyEvaluator:
         finally:
             self.inner = outer
         method = outer.name
-        if method != "exact" and any(isinstance(part, OPERATORS) for part in nodes(expr)):
+        if method != "exact" and any(isinstance(node, OPERATORS) for node in nodes(expr)):
             warnings.warn(
                 "A formula inside another is decided by the exact method, not by "
                 f"{method}: the value can differ from one by {method} alone.",
@@ -162,8 +162,8 @@ class PropertyEvaluator:
         elif tree.path_operators(node.path):
             objective, negated = probability(node.path, self.states)
         else:
-            known = Quantity.exact(Type.DOUBLE, self.decided(node.path))
-            return known if node.bound is None else compare_with(known, node.bound)
+            indicator = Quantity.exact(Type.DOUBLE, self.decided(node.path))
+            return indicator if node.bound is None else compare_with(indicator, node.bound)
         self.natures.append((agent, nature))
         if not negated:
             self.is_solution = node is self.prop.expression and node.bound is None

@@ -64,13 +64,13 @@ class OperationLimit:
     """Counts operations on fractions, and gives up when they are too many."""
 
     def __init__(self) -> None:
-        self._left = float(OPERATIONS)
+        self._budget = float(OPERATIONS)
 
     def spend(self, number: Fraction) -> Fraction:
         """Return the result of an operation, after a look at its cost."""
         digits = number.denominator.bit_length()
-        self._left -= 1.0 + digits / 64
-        if self._left < 0.0 or digits > LARGEST:
+        self._budget -= 1.0 + digits / 64
+        if self._budget < 0.0 or digits > LARGEST:
             raise TooHardError
         return number
 
@@ -189,11 +189,11 @@ class _Game:
             outcomes = segment(marginals.outcome_ptr, j)
             sides = marginals.lower[outcomes], marginals.upper[outcomes]
             lower, upper = (tuple(read(x) for x in side) for side in sides)
-            known = marginals.kind[j] == Kind.SINGLETON
+            singleton = marginals.kind[j] == Kind.SINGLETON
             small_box = marginals.kind[j] == Kind.BOX and len(lower) <= OUTCOMES
-            if not (known or small_box) or not sum(lower) <= 1 <= sum(upper):
+            if not (singleton or small_box) or not sum(lower) <= 1 <= sum(upper):
                 raise TooHardError
-            self._sets[j] = [lower] if known else box_vertices(lower, upper)
+            self._sets[j] = [lower] if singleton else box_vertices(lower, upper)
         return self._sets[j]
 
 

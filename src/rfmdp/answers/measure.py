@@ -59,8 +59,8 @@ def measure(
     if bound is None:
         return solution, quantity, None
     verdict = _decided(quantity, bound, solution, interest)
-    known = solution.lower is not None and solution.upper is not None
-    if (~verdict.known & interest).any() and known and solution.status is Status.CERTIFIED:
+    two_sided = solution.lower is not None and solution.upper is not None
+    if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
         sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
         solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
         quantity = _quantity(solution)
@@ -105,10 +105,10 @@ def effective_method(model: AnyModel, inner: Inner | None) -> Inner:
         return Exact()
     if not isinstance(model, FactoredMDP):
         return inner
-    known = not model.uncertain and model.marginals.stated is None
+    no_choice = not model.uncertain and model.marginals.stated is None
     boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
     single = bool(np.all(segment_lengths(model.marginal_ptr) <= 1))
-    if known or (boxes and single and not isinstance(inner, RadiusSum)):
+    if no_choice or (boxes and single and not isinstance(inner, RadiusSum)):
         return Exact()
     return inner
 

@@ -12,7 +12,7 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import CheckedProperty, check_property, with_numbers
 from rfmdp.language.checked import model_type, scope
-from rfmdp.language.constants import Given, checked_given
+from rfmdp.language.constants import Constants, plain_values
 from rfmdp.language.load import read_text
 from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.property_ast import require_supported
@@ -48,10 +48,10 @@ class Property:
     def __str__(self) -> str:
         return self.text
 
-    def bind(self, model: AnyModel, constants: Given | None = None) -> CheckedProperty:
+    def bind(self, model: AnyModel, constants: Constants | None = None) -> CheckedProperty:
         """Return the property with its names resolved against a model."""
-        given = {**self.constants, **checked_given(constants)}
-        return check_property(self.parsed, self.file, scope(model, self.file.source), given)
+        constants = {**self.constants, **plain_values(constants)}
+        return check_property(self.parsed, self.file, scope(model, self.file.source), constants)
 
     def spec(self, model: AnyModel | None = None, *, settled: bool = False) -> Spec:
         """Return the specification of a single P or R; of one with a bound, what it bounds.
@@ -117,8 +117,8 @@ class FormulaStates:
         """Return a (S,) array; raise if bounds of a nested P or R leave it open somewhere."""
         from rfmdp.answers.evaluator import states_where
 
-        part = tree.PropertyDefinition(None, self.expr, position=self.expr.position)
-        return states_where(model, Property(part, self.of.file, self.of.constants))
+        definition = tree.PropertyDefinition(None, self.expr, position=self.expr.position)
+        return states_where(model, Property(definition, self.of.file, self.of.constants))
 
 
 def _refuse(what: str) -> UnsupportedError:
@@ -129,7 +129,7 @@ def _refuse(what: str) -> UnsupportedError:
     )
 
 
-def parse_property(text: str, constants: Given | None = None) -> Property:
+def parse_property(text: str, constants: Constants | None = None) -> Property:
     """Return a property; the text may define constants, labels and formulas before it.
 
     Raises
@@ -148,17 +148,19 @@ def parse_property(text: str, constants: Given | None = None) -> Property:
         place = properties[1].position if properties else Position(1, 1)
         raise file.source.error(place, f"expected one property, found {len(properties)}")
     require_supported(properties[0].expression, file.source)
-    return Property(properties[0], file, checked_given(constants))
+    return Property(properties[0], file, plain_values(constants))
 
 
 def parse_properties(
-    text: str, constants: Given | None = None, *, filename: str = "<properties>"
+    text: str, constants: Constants | None = None, *, filename: str = "<properties>"
 ) -> list[Property]:
     """Return all properties of a text; those that are not supported say so when they are used."""
     file = parse_property_file(text, filename)
-    return [Property(parsed, file, checked_given(constants)) for parsed in file.properties]
+    return [Property(parsed, file, plain_values(constants)) for parsed in file.properties]
 
 
-def load_properties(path: str | PathLike[str], constants: Given | None = None) -> list[Property]:
+def load_properties(
+    path: str | PathLike[str], constants: Constants | None = None
+) -> list[Property]:
     """Return all properties of a file; see `parse_properties`."""
     return parse_properties(read_text(path), constants, filename=str(path))

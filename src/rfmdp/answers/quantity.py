@@ -39,8 +39,8 @@ class Quantity:
     @staticmethod
     def exact(type_: Type, value: AnyArray) -> Quantity:
         """Return a quantity that is known."""
-        known = value.astype(np.bool_ if type_ is Type.BOOL else np.float64)
-        return Quantity(type_, known, known, known)
+        numbers = value.astype(np.bool_ if type_ is Type.BOOL else np.float64)
+        return Quantity(type_, numbers, numbers, numbers)
 
     @property
     def known(self) -> BoolArray:
@@ -107,8 +107,8 @@ def _not(x: Quantity) -> Quantity:
 def _logical(operator: str, left: Quantity, right: Quantity) -> Quantity:
     match operator:
         case "&":
-            parts = [getattr(left, k) & getattr(right, k) for k in ("lower", "value", "upper")]
-            return Quantity(Type.BOOL, *parts)
+            arrays = [getattr(left, k) & getattr(right, k) for k in ("lower", "value", "upper")]
+            return Quantity(Type.BOOL, *arrays)
         case "|":
             return _not(_logical("&", _not(left), _not(right)))
         case "=>":

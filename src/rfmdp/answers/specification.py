@@ -136,7 +136,7 @@ def _formula(path: Expr, atoms: list[Expr]) -> Formula:
             atoms.append(path)
         return ("atom", atoms.index(path))
     if not isinstance(path, tree.Path):
-        left, *rest = (_formula(part, atoms) for part in path.children())
+        left, *rest = (_formula(child, atoms) for child in path.children())
         match path:
             case Unary():
                 return _not(left)

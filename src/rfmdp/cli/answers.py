@@ -93,10 +93,10 @@ def replies(request: Request, run: Experiment, *, quiet: bool) -> Iterator[Reply
         request.blueprint,
         request.properties,
         inner=inner_method(request.inner),
-        limits=replace(request.limits, progress=lambda *done: shown[-1].solving(*done)),
+        limits=replace(request.limits, progress=lambda *counts: shown[-1].solving(*counts)),
         constants=run.constants,
         build=partial(_build, request, run),
-        progress=lambda *done: shown[-1].building(*done),
+        progress=lambda *counts: shown[-1].building(*counts),
         automaton=None if request.automaton is None else read_automaton(request.automaton),
     )
     built: Built | None = None
@@ -355,7 +355,7 @@ def shown(value: Value) -> str:
 def as_json(value: Value | None) -> Any:
     """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
     if isinstance(value, tuple):
-        return [as_json(part) for part in value]
+        return [as_json(end) for end in value]
     if isinstance(value, float) and not math.isfinite(value):
         return shown(value)
     return value

@@ -37,11 +37,11 @@ def standard_input(what: str) -> str:
     return text
 
 
-def one_of(option: str, word: str, known: Mapping[str, T]) -> T:
+def one_of(option: str, word: str, choices: Mapping[str, T]) -> T:
     """Return what the word of an option names."""
-    if word not in known:
-        raise ModelError(f"{option} must be one of {', '.join(known)}; got '{word}'.")
-    return known[word]
+    if word not in choices:
+        raise ModelError(f"{option} must be one of {', '.join(choices)}; got '{word}'.")
+    return choices[word]
 
 
 def inner_method(word: str) -> Inner:
@@ -59,10 +59,10 @@ def constants(texts: Iterable[str]) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     for text in texts:
-        for part in re.split(r",(?=\s*\w+\s*=)", text):
-            name, sign, value = (piece.strip() for piece in part.partition("="))
+        for entry in re.split(r",(?=\s*\w+\s*=)", text):
+            name, sign, value = (piece.strip() for piece in entry.partition("="))
             if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name) or not value:
-                raise ModelError(f"--const must be NAME=VALUE,NAME=VALUE,...; got '{part}'.")
+                raise ModelError(f"--const must be NAME=VALUE,NAME=VALUE,...; got '{entry}'.")
             if values.setdefault(name, value) != value:
                 raise ModelError(
                     f"--const {name}: must have one value, got {values[name]} and {value}."
@@ -167,8 +167,8 @@ def state_number(model: AnyModel, text: str | None) -> int:
     if text.isdecimal() and int(text) < model.states:
         return int(text)
     values = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
+    for entry in text.split(","):
+        name, _, value = entry.partition("=")
         word = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
         if not word.lstrip("-").isdecimal():
             raise ModelError(

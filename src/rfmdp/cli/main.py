@@ -114,8 +114,8 @@ def _run(arguments: Sequence[str]) -> int:
         # not `app.main`, which has its own ways with Ctrl-C and closed pipes
         with app.make_context("rfmdp", list(arguments)) as context:
             code = app.invoke(context)
-    except click.exceptions.Exit as left:  # after --help
-        code = left.exit_code
+    except click.exceptions.Exit as ending:  # after --help
+        code = ending.exit_code
     sys.stdout.flush()
     stop_if_interrupted()
     return CERTIFIED if code is None else code

@@ -94,15 +94,15 @@ def read_blueprint(model: str) -> Blueprint:
 
 
 def build_with_sets(
-    blueprint: Blueprint, given: Mapping[str, str], uncertainty: Uncertainty, **settings: Any
+    blueprint: Blueprint, values: Mapping[str, str], uncertainty: Uncertainty, **settings: Any
 ) -> FactoredMDP:
     """Return a model with sets, its transitions written out; see `build_to_solve`."""
-    return written(build_to_solve(blueprint, given, uncertainty, None, **settings))
+    return written(build_to_solve(blueprint, values, uncertainty, None, **settings))
 
 
 def build_to_solve(
     blueprint: Blueprint,
-    given: Mapping[str, str],
+    values: Mapping[str, str],
     uncertainty: Uncertainty,
     work: Work | None,
     *,
@@ -117,11 +117,11 @@ def build_to_solve(
     of a Dask scheduler.
     """
     if uncertainty.just_radius and blueprint.is_domain:
-        given = {**given, "radius": repr(uncertainty.radius)}
+        values = {**values, "radius": repr(uncertainty.radius)}
         uncertainty = Uncertainty()
     model = blueprint.build_for(
         work if uncertainty.polyhedral or scheduler is not None else None,
-        given,
+        values,
         also_known=also_known,
         deadlock=deadlock,
         progress=progress,
@@ -167,7 +167,7 @@ def command_line() -> str:
 
 
 def property_and_blueprint(
-    model: str, props: str | None, prop: Sequence[str], given: Mapping[str, str]
+    model: str, props: str | None, prop: Sequence[str], values: Mapping[str, str]
 ) -> tuple[Property, Blueprint]:
     """Return the one property that a command is about, and its model, which is not built yet.
 
@@ -176,9 +176,9 @@ def property_and_blueprint(
     PrismError
         If the property does not fit the model's text.
     """
-    request = one_property(model, props, prop, given)
+    request = one_property(model, props, prop, values)
     blueprint = read_blueprint(model)
-    for error in misfits(blueprint, [request], given):
+    for error in misfits(blueprint, [request], values):
         if error is not None:
             raise error
     return request, blueprint
@@ -192,11 +192,11 @@ def property_and_model(
     uncertainty: Uncertainty,
 ) -> tuple[Property, FactoredMDP]:
     """Return the one property that a command is about, and its model, built."""
-    given = constants(const)
-    request, blueprint = property_and_blueprint(model, props, prop, given)
+    values = constants(const)
+    request, blueprint = property_and_blueprint(model, props, prop, values)
     with spoken_warnings(), showing_progress("building") as show:
         built = build_with_sets(
-            blueprint, given, uncertainty,
+            blueprint, values, uncertainty,
             also_known=set(request.constants), progress=show.building,
         )  # fmt: skip
     return request, built
@@ -250,7 +250,7 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
 
 
 def one_property(
-    model: str, file: str | None, texts: Sequence[str], given: Mapping[str, str]
+    model: str, file: str | None, texts: Sequence[str], values: Mapping[str, str]
 ) -> Property:
     """Return the one property of a command that needs one, with the values of its constants."""
     requests = properties_about(model, file, texts)
@@ -259,7 +259,7 @@ def one_property(
             f"This command is for one property, found {len(requests)}; pick with --prop."
         )
     unset = open_constants(requests)
-    return replace(requests[0], constants={k: value for k, value in given.items() if k in unset})
+    return replace(requests[0], constants={k: v for k, v in values.items() if k in unset})
 
 
 def _load(file: str) -> list[Property]:

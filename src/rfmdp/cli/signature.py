@@ -121,7 +121,7 @@ def command(function: Callable[..., int | None]) -> FunctionCommand:
 
 def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> click.Parameter:
     many = get_origin(kind) is tuple
-    single = next((part for part in get_args(kind) if part is not NoneType), kind)
+    single = next((arg for arg in get_args(kind) if arg is not NoneType), kind)
     settings: dict[str, Any] = {"type": single, "required": default is inspect.Parameter.empty}
     if default not in (inspect.Parameter.empty, ()):
         settings["default"] = default

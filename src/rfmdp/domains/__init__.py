@@ -21,11 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rfmdp.domains.table import DOMAINS, PUBLISHED, Constants, find
+from rfmdp.domains.table import DOMAINS, PUBLISHED, find
 from rfmdp.errors import ModelError
 from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel
+from rfmdp.language.constants import Constants
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
@@ -89,15 +90,15 @@ def domain(
     PrismError
         If the file has no such constant.
     """
-    given = {"instance": instance, "radius": radius, **constants}
-    return with_sets(name, given, build_model(checked_domain(name, given)))
+    settings = {"instance": instance, "radius": radius, **constants}
+    return with_sets(name, settings, build_model(checked_domain(name, settings)))
 
 
-def checked_domain(name: str, given: Constants) -> CheckedModel:
+def checked_domain(name: str, settings: Constants) -> CheckedModel:
     """Return the checked text of a domain."""
-    values = {k: value for k, value in given.items() if k not in ("instance", "radius")}
+    values = {k: value for k, value in settings.items() if k not in ("instance", "radius")}
     domain = find(name)
-    constants = domain.constants(str(given.get("instance", PUBLISHED))) | values
+    constants = domain.constants(str(settings.get("instance", PUBLISHED))) | values
     return _checked(domain.path, tuple(constants.items()))
 
 
@@ -108,12 +109,12 @@ def _checked(
     return check_model(parse_model(read_text(path), str(path)), dict(constants))
 
 
-def with_sets(name: str, given: Constants, model: Model) -> Model:
+def with_sets(name: str, settings: Constants, model: Model) -> Model:
     """Return a nominal model with the uncertainty of a radius, if there is one."""
-    size = _number(given.get("radius", 0.0))
+    size = _number(settings.get("radius", 0.0))
     if not size:
         return model
-    if str(given.get("instance", PUBLISHED)) == PUBLISHED:
+    if str(settings.get("instance", PUBLISHED)) == PUBLISHED:
         model = published_bounds(find(name).name, model, size)
         return model.with_provenance(sets={"kind": "domain", "radius": size})
     return model.with_radius(size)

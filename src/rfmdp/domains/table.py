@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Direction, Objective, ReachReward, Spec, Until
 
+if TYPE_CHECKING:
+    from rfmdp.language.constants import Constants
+
 TEXTBOOK, PUBLISHED, LEARNING = "textbook", "published", "learning"
-Constants = Mapping[str, bool | int | float | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ class Domain:
     def constants(self, instance: str = PUBLISHED) -> dict[str, bool | int | float | str]:
         """Return the values of all constants of the file in an instance."""
         if instance not in self.versions:
-            known = ", ".join(self.versions)
-            raise ModelError(f"Domain {self.name} has no instance {instance!r}; it has: {known}.")
+            listed = ", ".join(self.versions)
+            raise ModelError(f"Domain {self.name} has no instance {instance!r}; it has: {listed}.")
         return dict(self.versions[instance].constants)
 
     @property

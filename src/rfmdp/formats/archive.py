@@ -164,14 +164,16 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
         else:
             raise ValueError(f"an array in version {version} of NumPy's format")
-        left = size - stream.tell()
+        stored = size - stream.tell()
         if dtype.kind not in KINDS or dtype.shape or fortran:
             raise ValueError(
                 f"{name} must hold numbers, booleans or texts in C order, found {dtype}"
             )
-        wanted = math.prod(shape) * dtype.itemsize
-        if wanted != left or any(side < 0 for side in shape):
-            raise ValueError(f"{name} declares {wanted:,} bytes in the shape {shape}, has {left:,}")
+        declared = math.prod(shape) * dtype.itemsize
+        if declared != stored or any(side < 0 for side in shape):
+            raise ValueError(
+                f"{name} declares {declared:,} bytes in the shape {shape}, has {stored:,}"
+            )
         # a bytearray, so that the array may be written to
         return np.frombuffer(bytearray(stream.read()), dtype=dtype).reshape(shape)
 

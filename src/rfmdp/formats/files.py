@@ -60,7 +60,7 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
     """
     kind, header, arrays = to_record(obj)
     place = Path(path)
-    with replacing(place) as part, part.open("x+b") as file:
+    with replacing(place) as temporary, temporary.open("x+b") as file:
         write_archive(file, kind, header, arrays)
         sign(file)
         file.flush()

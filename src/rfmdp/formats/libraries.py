@@ -71,13 +71,13 @@ def from_matrices(
     high = low if upper is None else _stacked("upper", upper)
     if high.shape != low.shape:
         raise ModelError("upper: must have as many matrices of the same shape as `transitions`.")
-    taken = segment_lengths(high.indptr).reshape(states, number) > 0
-    if not taken.any(axis=1).all():
+    enabled = segment_lengths(high.indptr).reshape(states, number) > 0
+    if not enabled.any(axis=1).all():
         raise ModelError(
             "from_matrices: every state must have an action, but all rows of state "
-            f"{int(np.argmin(taken.any(axis=1)))} are zero."
+            f"{int(np.argmin(enabled.any(axis=1)))} are zero."
         )
-    rows = np.flatnonzero(taken)
+    rows = np.flatnonzero(enabled)
     ptr = high[rows].indptr.astype(np.int64)
     lower = np.asarray(low[owners(high.indptr.astype(np.int64)), high.indices]).reshape(-1)
     if np.count_nonzero(lower) < low.nnz:

@@ -247,8 +247,8 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
         if of_rows.exists():
             name, row = _transition_rewards(Text(of_rows), table)
         if of_states.exists():
-            own_name, state = _state_rewards(Text(of_states), table.states)
-            name = own_name or name
+            state_name, state = _state_rewards(Text(of_states), table.states)
+            name = state_name or name
         rewards[name if name not in rewards else f"reward{place}"] = Rewards(state, row)
     return rewards
 

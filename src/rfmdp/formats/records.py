@@ -99,8 +99,8 @@ def solution_to_record(solution: Solution) -> Record:
     if solution.interest is not None:
         arrays["interest"] = solution.interest
     if product is not None:
-        header["product"], parts = _describe_product(product)
-        arrays |= {f"product.{name}": array for name, array in parts.items()}
+        header["product"], product_arrays = _describe_product(product)
+        arrays |= {f"product.{name}": array for name, array in product_arrays.items()}
     if solution.block is not None:
         arrays["block"] = solution.block
     if solution.restriction is not None:
@@ -205,9 +205,9 @@ def _rules(rows: AnyArray, model: FactoredMDP | LatticeMDP) -> Policy:
     return Policy(rows.astype(np.int64))
 
 
-def _stats(given: Mapping[str, Any]) -> Stats:
-    seconds = field(given, "seconds", dict)
-    counts = {f.name: field(given, f.name, int) for f in fields(Stats) if f.name != "seconds"}
+def _stats(record: Mapping[str, Any]) -> Stats:
+    seconds = field(record, "seconds", dict)
+    counts = {f.name: field(record, f.name, int) for f in fields(Stats) if f.name != "seconds"}
     return Stats(**counts, seconds={str(k): float(v) for k, v in seconds.items()})
 
 
@@ -219,16 +219,16 @@ def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray], 
     objective = solution.spec.objective
     plain: dict[str, Any] = {"type": type(objective).__name__}
     arrays, texts = {}, {}
-    for part in fields(objective) if not isinstance(objective, objectives.Parity) else ():
-        content = getattr(objective, part.name)
-        if part.name in SETS and solution.product is not None:
+    for member in fields(objective) if not isinstance(objective, objectives.Parity) else ():
+        content = getattr(objective, member.name)
+        if member.name in SETS and solution.product is not None:
             continue  # the automaton tells
-        if part.name in SETS and not isinstance(content, str):
-            arrays[f"states.{part.name}"] = where(solution.model, content)
+        if member.name in SETS and not isinstance(content, str):
+            arrays[f"states.{member.name}"] = where(solution.model, content)
             if hasattr(content, "text"):
-                texts[part.name] = str(content.text)
-        elif part.name != "formula":
-            plain[part.name] = content
+                texts[member.name] = str(content.text)
+        elif member.name != "formula":
+            plain[member.name] = content
     return plain, arrays, texts
 
 
@@ -239,11 +239,11 @@ def _objective(
     name = plain.pop("type")
     if name not in OBJECTIVES:
         raise FileError(f"this version does not know the objective {name!r}")
-    for part in SETS:
-        if f"states.{part}" in arrays:
-            states = arrays[f"states.{part}"]
-            named = isinstance(texts.get(part), str)
-            plain[part] = NamedStates(texts[part], states) if named else states
+    for member in SETS:
+        if f"states.{member}" in arrays:
+            states = arrays[f"states.{member}"]
+            named = isinstance(texts.get(member), str)
+            plain[member] = NamedStates(texts[member], states) if named else states
     made: Objective = getattr(objectives, name)(**plain)
     return made
 
@@ -294,11 +294,11 @@ def _product(
 
 
 def _listed(tree: Any) -> Any:
-    return [_listed(part) for part in tree] if isinstance(tree, tuple) else tree
+    return [_listed(child) for child in tree] if isinstance(tree, tuple) else tree
 
 
 def _nested(tree: Any) -> Any:
-    return tuple(_nested(part) for part in tree) if isinstance(tree, list) else tree
+    return tuple(_nested(child) for child in tree) if isinstance(tree, list) else tree
 
 
 def _on_product(described: Mapping[str, Any], product: Product) -> Objective:

@@ -281,7 +281,7 @@ class Written:
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write lines to a file, many at a time; it is complete or untouched."""
     rest = iter(lines)
-    with replacing(path) as part, part.open("x", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as temporary, temporary.open("x", encoding="utf-8", newline="\n") as file:
         while block := list(islice(rest, LINES)):
             file.write("\n".join(block) + "\n")
 

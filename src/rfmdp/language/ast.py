@@ -59,7 +59,7 @@ class _Record:
 
     def __init_subclass__(cls) -> None:
         made: Any = dataclass(eq=False, repr=False)(cls)
-        cls.compared = tuple(part.name for part in fields(made) if part.compare)
+        cls.compared = tuple(field.name for field in fields(made) if field.compare)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -67,8 +67,8 @@ class _Record:
         return all(getattr(self, name) == getattr(other, name) for name in self.compared)
 
     def __repr__(self) -> str:
-        parts = (f"{name}={getattr(self, name)!r}" for name in self.compared)
-        return f"{type(self).__name__}({', '.join(parts)})"
+        texts = (f"{name}={getattr(self, name)!r}" for name in self.compared)
+        return f"{type(self).__name__}({', '.join(texts)})"
 
 
 class Node(_Record):
@@ -82,35 +82,35 @@ class Node(_Record):
         >>> Binary("+", Name("x"), Literal(1)).children()
         (Name(name='x'), Literal(value=1))
         """
-        parts: list[Expr] = []
+        expressions: list[Expr] = []
         for name in self.compared:
-            part = getattr(self, name)
-            if isinstance(part, Expr):
-                parts.append(part)
-            elif isinstance(part, Node):
-                parts += part.children()
-            elif isinstance(part, tuple):
-                for entry in part:
-                    parts += (entry,) if isinstance(entry, Expr) else entry.children()
-        return tuple(parts)
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                expressions.append(value)
+            elif isinstance(value, Node):
+                expressions += value.children()
+            elif isinstance(value, tuple):
+                for entry in value:
+                    expressions += (entry,) if isinstance(entry, Expr) else entry.children()
+        return tuple(expressions)
 
     def rebuilt(self, children: Iterable[Expr]) -> Self:
         """Return this node with other expressions, in the order of `children()`."""
         rest = iter(children)
-        parts = ((name, getattr(self, name)) for name in self.compared)
-        return replace(self, **{name: _refilled(part, rest) for name, part in parts})
+        values = ((name, getattr(self, name)) for name in self.compared)
+        return replace(self, **{name: _refilled(value, rest) for name, value in values})
 
 
 class Expr(Node):
     """An expression; leaves have no children."""
 
 
-def _refilled(part: Any, rest: Iterator[Expr]) -> Any:
-    if isinstance(part, Expr):
+def _refilled(value: Any, rest: Iterator[Expr]) -> Any:
+    if isinstance(value, Expr):
         return next(rest)
-    if isinstance(part, tuple):
-        return tuple(_refilled(entry, rest) for entry in part)
-    return part.rebuilt(rest) if isinstance(part, Node) else part
+    if isinstance(value, tuple):
+        return tuple(_refilled(entry, rest) for entry in value)
+    return value.rebuilt(rest) if isinstance(value, Node) else value
 
 
 class Literal(Expr):
@@ -328,10 +328,10 @@ def fold(
     >>> fold(Binary("+", one, Unary("-", one)), lambda node, below: 1 + sum(below))
     4
     """
-    done: dict[int, T] = {}
+    results: dict[int, T] = {}
     for node, children in _bottom_up(expr, leaves):
-        done[id(node)] = combine(node, tuple([done[id(child)] for child in children]))
-    return done[id(expr)]
+        results[id(node)] = combine(node, tuple([results[id(child)] for child in children]))
+    return results[id(expr)]
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -340,11 +340,11 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     >>> rewrite(Unary("-", Name("N")), lambda e: Literal(3) if e == Name("N") else e)
     Unary(operator='-', operand=Literal(value=3))
     """
-    done: dict[int, Expr] = {}
+    results: dict[int, Expr] = {}
     for node, children in _bottom_up(expr):
-        new = [done[id(child)] for child in children]
-        done[id(node)] = change(node if all(map(is_, new, children)) else node.rebuilt(new))
-    return done[id(expr)]
+        new = [results[id(child)] for child in children]
+        results[id(node)] = change(node if all(map(is_, new, children)) else node.rebuilt(new))
+    return results[id(expr)]
 
 
 def nodes(expr: Expr, leaves: tuple[type[Expr], ...] = ()) -> list[Expr]:
@@ -356,11 +356,11 @@ def _bottom_up(
     expr: Expr, leaves: tuple[type[Expr], ...] = ()
 ) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
     """Yield every distinct node of an expression with its children, these first."""
-    done: set[int] = set()
+    visited: set[int] = set()
     pending: list[tuple[Expr, tuple[Expr, ...] | None]] = [(expr, None)]
     while pending:
         node, children = pending.pop()
-        if id(node) in done:
+        if id(node) in visited:
             continue
         if children is None:
             children = () if isinstance(node, leaves) else node.children()
@@ -368,5 +368,5 @@ def _bottom_up(
                 pending.append((node, children))
                 pending.extend([(child, None) for child in reversed(children)])
                 continue
-        done.add(id(node))
+        visited.add(id(node))
         yield node, children

@@ -163,7 +163,7 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
             valuations[:, k] = codes % radix[k] + low[k]
             codes //= radix[k]
         blocks.append(valuations[evaluate_states(condition, checked, valuations)])
-    if not any(len(part) for part in blocks):
+    if not any(len(block) for block in blocks):
         reason = "some state must satisfy the condition of 'init', found none"
         raise checked.source.error(condition.position, reason)
     return np.concatenate(blocks)
@@ -212,15 +212,15 @@ def _row_rewards(
     row = np.zeros(len(explored.row_actions))
     of_rows = [item for item in items if item.action is not None]
     for number, action in enumerate([*checked.actions, ""]):
-        own = [item for item in of_rows if item.action == action]
-        pays = reward_sum(own)
+        action_items = [item for item in of_rows if item.action == action]
+        pays = reward_sum(action_items)
         if action == "" and checked.type in CHAINS:
             # such a row of a DTMC may be a random choice among several labels
-            own = of_rows
+            action_items = of_rows
             pays = _mean(of_rows, checked)
-        if own:
+        if action_items:
             rows = np.flatnonzero(explored.row_actions == number)
-            row[rows] = _pays(pays, own, checked, explored, explored.row_states[rows])
+            row[rows] = _pays(pays, action_items, checked, explored, explored.row_states[rows])
     return row
 
 
@@ -274,6 +274,6 @@ def _choices(action: str | None, checked: CheckedModel) -> Expr:
     return _folded("+", [ZERO, *enabled]) if action is None else _folded("*", [ONE, *enabled])
 
 
-def _folded(sign: str, parts: Sequence[Expr]) -> Expr:
+def _folded(sign: str, terms: Sequence[Expr]) -> Expr:
     """Return the sum or product of expressions."""
-    return reduce(lambda left, right: Binary(sign, left, right), parts)
+    return reduce(lambda left, right: Binary(sign, left, right), terms)

@@ -25,7 +25,7 @@ from rfmdp.language.ast import (
     rewrite,
 )
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Given, check_given, checked_given, constant_values, needed
+from rfmdp.language.constants import Constants, check_inputs, constant_values, needed, plain_values
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expand import all_modules, expand, expand_formulas, literals, substitute
 from rfmdp.language.source import Position, SourceText
@@ -36,7 +36,7 @@ WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP
 
 
 def check_model(
-    model: ModelFile, constants: Given | None = None, also_known: Collection[str] = ()
+    model: ModelFile, constants: Constants | None = None, also_known: Collection[str] = ()
 ) -> CheckedModel:
     """Return the model resolved, or raise its first mistake.
 
@@ -49,18 +49,19 @@ def check_model(
     3
     """
     source = model.source
-    given = checked_given(constants)
+    inputs = plain_values(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
     _check_module_names(model)
     formulas = expand_formulas(model.formulas, source)
     modules = all_modules(model, formulas)
     check_unique(_definitions(model, modules), source)
-    check_given(given, model.constants, also_known, source)
+    check_inputs(inputs, model.constants, also_known, source)
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     types = {c.name: c.type for c in model.constants}
     types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
-    values = constant_values(_used(model, modules, formulas, given), given, types, formulas, source)
+    used = _used(model, modules, formulas, inputs)
+    values = constant_values(used, inputs, types, formulas, source)
     numbers = literals(values)
     meanings = {name: substitute(formula, numbers) for name, formula in formulas.items()} | numbers
     check_labels(model.labels, (), source)
@@ -70,12 +71,12 @@ def check_model(
 
 
 def _used(
-    model: ModelFile, modules: list[Module], formulas: Mapping[str, Expr], given: Given
+    model: ModelFile, modules: list[Module], formulas: Mapping[str, Expr], inputs: Constants
 ) -> list[Constant]:
     """Return the constants that matter: those that have a value, and those that the model uses."""
     texts = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
     used = needed(texts, model.constants, formulas)
-    open_ = {c.name for c in model.constants if c.value is None and c.name not in given} - used
+    open_ = {c.name for c in model.constants if c.value is None and c.name not in inputs} - used
 
     def has_value(constant: Constant) -> bool:
         return not open_ & needed([Name(constant.name)], model.constants, formulas)
@@ -119,14 +120,14 @@ def check_labels(
     labels: Sequence[LabelDefinition], others: Collection[str], source: SourceText
 ) -> None:
     """Raise if a label is defined twice, by others, or is built in."""
-    seen = set(others)
+    names = set(others)
     for label in labels:
         if label.name in BUILT_IN_LABELS:
             reason = f'label "{label.name}" is built in and must not be defined'
             raise source.error(label.position, reason)
-        if label.name in seen:
+        if label.name in names:
             raise source.error(label.position, f'label "{label.name}" must be defined only once')
-        seen.add(label.name)
+        names.add(label.name)
 
 
 def expand_labels(
@@ -139,16 +140,16 @@ def expand_labels(
 
 def check_unique(definitions: Iterator[tuple[str, str, Position]], source: SourceText) -> None:
     """Raise if two of the (name, kind, position) have one name, at the later one."""
-    seen: dict[str, tuple[str, Position]] = {}
+    by_name: dict[str, tuple[str, Position]] = {}
     for name, kind, position in sorted(definitions, key=lambda entry: entry[2]):
-        if name in seen:
-            first, place = seen[name]
+        if name in by_name:
+            first, place = by_name[name]
             reason = (
                 f"'{name}' must be defined only once, found a {kind} "
                 f"and a {first} in line {place.line}"
             )
             raise source.error(position, reason)
-        seen[name] = kind, position
+        by_name[name] = kind, position
 
 
 def _definitions(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
@@ -164,12 +165,12 @@ def _definitions(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str,
 
 
 def _check_module_names(model: ModelFile) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for module in model.modules:
-        if module.name in seen:
+        if module.name in names:
             reason = f"module '{module.name}' must be defined only once"
             raise model.source.error(module.position, reason)
-        seen.add(module.name)
+        names.add(module.name)
 
 
 def _assemble(
@@ -250,13 +251,13 @@ def _command(
 ) -> Command:
     guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
     for update in command.updates:
-        seen: set[str] = set()
+        targets: set[str] = set()
         for assignment in update.assignments:
             _check_target(assignment, command, module, owners, resolver.source)
-            if assignment.variable in seen:
+            if assignment.variable in targets:
                 reason = f"'{assignment.variable}' must be assigned only once in an update"
                 raise resolver.source.error(assignment.position, reason)
-            seen.add(assignment.variable)
+            targets.add(assignment.variable)
     updates = tuple(_update(update, resolver) for update in command.updates)
     return replace(command, guard=guard, updates=updates)
 
@@ -311,13 +312,13 @@ def _update(update: Update, resolver: Resolver) -> Update:
 def _rewards(
     structures: Sequence[RewardStructure], actions: tuple[str, ...], resolver: Resolver
 ) -> tuple[RewardStructure, ...]:
-    seen: set[str] = set()
+    names: set[str] = set()
     checked = []
     for rewards in structures:
-        if rewards.name is not None and rewards.name in seen:
+        if rewards.name is not None and rewards.name in names:
             reason = f'rewards "{rewards.name}" must be defined only once'
             raise resolver.source.error(rewards.position, reason)
-        seen.add(rewards.name or "")
+        names.add(rewards.name or "")
         items = []
         for item in rewards.items:
             if item.action and item.action not in actions:

@@ -26,7 +26,7 @@ from rfmdp.language.ast import (
 )
 from rfmdp.language.check import check_labels, check_unique, expand_labels
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Given, constant_values, constants_hint, needed
+from rfmdp.language.constants import Constants, constant_values, constants_hint, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
 from rfmdp.language.expand import (
     dependencies,
@@ -90,7 +90,7 @@ def check_property(
     prop: PropertyDefinition,
     file: PropertyFile,
     model: CheckedModel,
-    constants: Given | None = None,
+    constants: Constants | None = None,
 ) -> CheckedProperty:
     """Return a property of a file resolved against a model.
 
@@ -132,25 +132,25 @@ def check_property(
     return CheckedProperty(expression, type_, model)
 
 
-def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Given) -> Expr:
+def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, inputs: Constants) -> Expr:
     """Return a path or reward formula with its steps and discount as numbers.
 
     Its state formulas stay as they are, so that `model` need only have the constants.
     """
     if isinstance(path, Unary | Binary) and path_operators(path):
-        below = [with_numbers(part, file, model, given) for part in path.children()]
+        below = [with_numbers(child, file, model, inputs) for child in path.children()]
         return path.rebuilt(below)
     if not isinstance(path, Path | CumulativeReward | InstantaneousReward):
         return path
-    parts = list(path.children())
+    children = list(path.children())
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
-    parts[:begin] = [with_numbers(part, file, model, given) for part in parts[:begin]]
+    children[:begin] = [with_numbers(child, file, model, inputs) for child in children[:begin]]
     formulas = _formulas(file, model)
-    numbers = [substitute(part, formulas) for part in parts[begin:]]
-    constants = literals(_constants(numbers, formulas, file, model, given))
-    rest = [substitute(part, constants) for part in numbers]
+    numbers = [substitute(child, formulas) for child in children[begin:]]
+    constants = literals(_constants(numbers, formulas, file, model, inputs))
+    rest = [substitute(number, constants) for number in numbers]
     scope = _Scope(model.variable_types(), model, file.source)
-    return scope.settle(path.rebuilt([*parts[:begin], *rest]))
+    return scope.settle(path.rebuilt([*children[:begin], *rest]))
 
 
 def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> None:
@@ -158,10 +158,10 @@ def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: Checke
     expr = prop.expression
     if not isinstance(expr, Name):
         return
-    known = {*model.variable_types(), *model.constants, *model.formulas}
-    known |= {c.name for c in file.constants} | {f.name for f in file.formulas}
+    names = {*model.variable_types(), *model.constants, *model.formulas}
+    names |= {c.name for c in file.constants} | {f.name for f in file.formulas}
     named = [p.name for p in file.properties if p.name is not None]
-    if expr.name in known or not named:
+    if expr.name in names or not named:
         return
     meant = nearest(expr.name, named)
     hint = f"did you mean the property '{meant}'?"
@@ -331,15 +331,15 @@ def _constants(
     formulas: Mapping[str, Expr],
     file: PropertyFile,
     model: CheckedModel,
-    given: Given,
+    inputs: Constants,
 ) -> dict[str, Value]:
     """Return the values of the constants that some texts need, and all those of the model."""
     used = needed(texts, file.constants, formulas)
     constants = [constant for constant in file.constants if constant.name in used]
     types = model.variable_types() | {c.name: c.type for c in file.constants}
     types |= {name: Literal(value).type for name, value in model.constants.items()}
-    given = {name: value for name, value in given.items() if name in used}
-    of_file = constant_values(constants, given, types, formulas, file.source, model.constants)
+    inputs = {name: value for name, value in inputs.items() if name in used}
+    of_file = constant_values(constants, inputs, types, formulas, file.source, model.constants)
     return {**model.constants, **of_file}
 
 
@@ -349,8 +349,8 @@ def _label(
     if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
         return node
     if node.name not in labels:
-        known = ", ".join(f'"{name}"' for name in sorted(labels))
-        hint = f"the labels are {known}" if known else "define it"
+        listed = ", ".join(f'"{name}"' for name in sorted(labels))
+        hint = f"the labels are {listed}" if listed else "define it"
         meant = question(node.name, [*labels, *properties])
         reason = f'unknown label or property "{node.name}"; {hint}{meant}'
         raise source.error(node.position, reason)

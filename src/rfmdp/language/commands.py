@@ -54,12 +54,12 @@ class CommandRecords:
         }
         self._slots: dict[tuple[str, int], int] = {}  # of a label and a module
         self._labels()
-        own = [
+        modules = [
             [(self._command(command, k), command) for command in module.commands]
             for k, module in enumerate(checked.modules)
         ]
         self._memory.point(addresses.VARIABLES, list(self._variables.values()))
-        self._memory.point(addresses.MODULES, [self._module(commands) for commands in own])
+        self._memory.point(addresses.MODULES, [self._module(commands) for commands in modules])
         most = len(checked.modules) + 1
         self._memory.ints[addresses.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
         self._memory.ints[addresses.CHOSEN] = self._memory.add(*[0] * most)
@@ -69,14 +69,14 @@ class CommandRecords:
         """Lay out labels and their slots."""
         memory, labels = self._memory, []
         for number, action in enumerate(self._checked.actions):
-            own = []
+            slots = []
             for k, module in enumerate(self._checked.modules):
                 count = sum(command.action == action for command in module.commands)
                 if count:
-                    own.append(memory.add(0, 0, *[0] * count))
-                    self._slots[action, k] = own[-1]
-            labels.append(memory.add(number, 0, len(own), *own))
-            for slot in own:
+                    slots.append(memory.add(0, 0, *[0] * count))
+                    self._slots[action, k] = slots[-1]
+            labels.append(memory.add(number, 0, len(slots), *slots))
+            for slot in slots:
                 memory.ints[slot + addresses.LABEL] = labels[-1]
         memory.point(addresses.LABELS, labels)
 
@@ -123,10 +123,10 @@ class CommandRecords:
         buckets = [[address for address, _ in boxes]]
         fewest = WORTH * len(boxes)
         for variable, cell in zip(self._checked.variables, self.program.variables, strict=True):
-            found = _by_value(variable, boxes)
-            average = sum(map(len, found)) / max(len(found), 1)
-            if found and average < fewest:
-                key, low, buckets, fewest = cell, variable.low, found, average
+            candidate = _by_value(variable, boxes)
+            average = sum(map(len, candidate)) / max(len(candidate), 1)
+            if candidate and average < fewest:
+                key, low, buckets, fewest = cell, variable.low, candidate, average
         lists = [self._memory.add(len(bucket), *bucket) for bucket in buckets]
         return self._memory.add(key, low, *lists)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,12 +15,12 @@ from rfmdp.language.expand import dependencies, dependency_order, references, su
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
-Given = Mapping[str, bool | int | float | str]
+Constants: TypeAlias = Mapping[str, bool | int | float | str]
 
 
 def constant_values(
     constants: Sequence[Constant],
-    given: Given,
+    inputs: Constants,
     names: Mapping[str, Type],
     formulas: Mapping[str, Expr],
     source: SourceText,
@@ -27,12 +28,12 @@ def constant_values(
 ) -> dict[str, Value]:
     """Return the value of every constant.
 
-    given : by the user, for constants without a value; a string is read as an expression
+    inputs : of the user, for constants without a value; a string is read as an expression
     names : types of all names, so that an error tells a variable from an unknown name
     formulas : expanded ones that definitions may use
     outer : values that are known already (of the model, for constants of a property file)
     """
-    missing = [c for c in constants if c.value is None and c.name not in given]
+    missing = [c for c in constants if c.value is None and c.name not in inputs]
     if missing:
         listed = ", ".join(constant.name for constant in missing)
         reason = f"every constant must have a value, found none for {listed}; give "
@@ -45,8 +46,8 @@ def constant_values(
     values: dict[str, Value] = dict(outer or {})
     for name in dependency_order(graph, "constant", places, source):
         constant = by_name[name]
-        if name in given:
-            values[name] = _given_value(constant, given[name], source)
+        if name in inputs:
+            values[name] = _typed_value(constant, inputs[name], source)
             continue
         what = f"constant '{name}'"
         require(texts[name], constant.type, type_of(texts[name], names, source), what, source)
@@ -77,14 +78,16 @@ def needed(
     return set(dependencies(first, lambda name: used(values[name])))
 
 
-def checked_given(given: Given | None) -> dict[str, bool | int | float | str]:
+def plain_values(constants: Constants | None) -> dict[str, bool | int | float | str]:
     """Return values of constants by name; NumPy's numbers become Python's."""
-    if given is None:
+    if constants is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise ModelError(f'constants: must be a mapping such as {{"N": 16}}, got {given!r:.60}.')
+    if not isinstance(constants, Mapping):
+        raise ModelError(
+            f'constants: must be a mapping such as {{"N": 16}}, got {constants!r:.60}.'
+        )
     values = {}
-    for name, value in given.items():
+    for name, value in constants.items():
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, bool | int | float | str):
             raise ModelError(
@@ -94,12 +97,15 @@ def checked_given(given: Given | None) -> dict[str, bool | int | float | str]:
     return values
 
 
-def check_given(
-    given: Given, constants: Sequence[Constant], also_known: Collection[str], source: SourceText
+def check_inputs(
+    inputs: Constants,
+    constants: Sequence[Constant],
+    also_known: Collection[str],
+    source: SourceText,
 ) -> None:
     """Raise if a value is given for something that is no constant or that has a value."""
     by_name = {constant.name: constant for constant in constants}
-    for name in given:
+    for name in inputs:
         constant = by_name.get(name)
         if constant is not None and constant.value is not None:
             reason = (
@@ -117,12 +123,12 @@ def check_given(
             raise source.error(NOWHERE, reason)
 
 
-def _given_value(constant: Constant, given: bool | int | float | str, source: SourceText) -> Value:
-    value = _read(constant, given, source) if isinstance(given, str) else given
+def _typed_value(constant: Constant, entry: bool | int | float | str, source: SourceText) -> Value:
+    value = _read(constant, entry, source) if isinstance(entry, str) else entry
     if not can_assign(constant.type, type_of_value(value)):
         reason = (
             f"constant '{constant.name}' must be of type {constant.type.value}, "
-            f"the value given is {given}"
+            f"the value given is {entry}"
         )
         raise source.error(constant.position, reason)
     return _promoted(value, constant.type)

@@ -148,10 +148,10 @@ def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: Stat
 
 def update_text(update: Update) -> str:
     """Return what an update does, as it is written, without its probability."""
-    parts = [
+    assignments = [
         f"({a.variable}'={write_expression(a.written or a.value)})" for a in update.assignments
     ]
-    return " & ".join(parts) or "true"
+    return " & ".join(assignments) or "true"
 
 
 def _distinct(boxes: Sequence[NamedBox]) -> list[str]:
@@ -164,9 +164,9 @@ def _distinct(boxes: Sequence[NamedBox]) -> list[str]:
         for box in boxes
     ]
     many = {name for name, count in Counter(full).items() if count > 1}
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     names = []
     for name in full:
-        seen[name] = seen.get(name, 0) + 1
-        names.append(f"{name} #{seen[name]}" if name in many else name)
+        counts[name] = counts.get(name, 0) + 1
+        names.append(f"{name} #{counts[name]}" if name in many else name)
     return names

@@ -72,16 +72,16 @@ def exact_value(expr: Expr) -> Fraction | None:
 def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
     if isinstance(node, Literal):
         return Fraction(node.value) if isinstance(node.value, int) else node.exact
-    known = [x for x in below if x is not None]
-    if len(known) < len(below) or max((x.denominator for x in known), default=1) > MAX_EXACT:
+    operands = [x for x in below if x is not None]
+    if len(operands) < len(below) or max((x.denominator for x in operands), default=1) > MAX_EXACT:
         return None
     match node:
         case Unary("-"):
-            return -known[0]
+            return -operands[0]
         case Binary("/"):
-            return known[0] / known[1] if known[1] else None
+            return operands[0] / operands[1] if operands[1] else None
         case Binary("+" | "-" | "*" as sign):
-            return EXACT[sign](known[0], known[1])
+            return EXACT[sign](operands[0], operands[1])
     return None
 
 

@@ -111,20 +111,20 @@ def literals(values: Mapping[str, Value]) -> dict[str, Expr]:
 def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
-    parts = {module.name: module for module in model.modules}
+    by_name = {module.name: module for module in model.modules}
     graph = {m.name: {m.base} if isinstance(m, RenamedModule) else () for m in model.modules}
     places = {module.name: module.position for module in model.modules}
-    done: dict[str, Module] = {}
+    modules: dict[str, Module] = {}
     for name in dependency_order(graph, "renamed module", places, source):
-        module = parts[name]
+        module = by_name[name]
         if isinstance(module, Module):
-            done[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
-        elif module.base not in parts:
+            modules[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
+        elif module.base not in by_name:
             reason = f"unknown module '{module.base}'; it must be defined in the model"
             raise source.error(module.position, reason)
         else:
-            done[name] = _renamed(done[module.base], module, source)
-    return [done[module.name] for module in model.modules]
+            modules[name] = _renamed(modules[module.base], module, source)
+    return [modules[module.name] for module in model.modules]
 
 
 def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module:

@@ -51,7 +51,7 @@ class StateExplorer:
         self._code = program.code()
         # what vectors of probabilities and random choices stand for, as the machine looks it up
         self._keys = Buffer(np.int64)
-        self._known_keys = 0
+        self._key_count = 0
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
         self._distributions = Buffer(np.int64, 3)
         self._support = Buffer(np.int64)
@@ -72,7 +72,7 @@ class StateExplorer:
     @property
     def reached(self) -> IntArray:
         """The states so far, packed, in the order of discovery, (S, W)."""
-        return self.states.known[: self.memory[addresses.STATES]]
+        return self.states.packed[: self.memory[addresses.STATES]]
 
     @property
     def mixed(self) -> int:
@@ -141,7 +141,7 @@ class StateExplorer:
                     *(self._key, self._key_table, self._keys.array),
                     *(self._distributions.array, self._support.array),
                 ),
-                (self.states.known, self.states.table),
+                (self.states.packed, self.states.table),
                 (self._rows, self._marginals, self._successors),
                 (self._tensor, self._delta),
                 pause,
@@ -163,14 +163,14 @@ class StateExplorer:
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""
         number = int(self.memory[addresses.EXPANDED]) if number is None else number
-        return State(self.checked, self.packing.unpack(self.states.known[number : number + 1])[0])
+        return State(self.checked, self.packing.unpack(self.states.packed[number : number + 1])[0])
 
     def _enter(self, words: IntArray) -> Int32Array:
         expect(EFFORT * len(words))
         states, numbers = self.states, np.empty(len(words), dtype=np.int32)
         states.make_room(0, len(words))
         self.memory[addresses.STATES] = tables.enter_states(
-            states.table, states.known, 0, states.dense, words, numbers
+            states.table, states.packed, 0, states.dense, words, numbers
         )
         return numbers
 
@@ -195,7 +195,7 @@ class StateExplorer:
         """Return the mistake that the machine met in the state, found by plain evaluation."""
         state = self.state()
         if status == addresses.TOO_LARGE:
-            name = self.packing.name(self.states.known[self.memory[addresses.EXPANDED]])
+            name = self.packing.name(self.states.packed[self.memory[addresses.EXPANDED]])
             return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
         node = self.records.node[detail]
         try:
@@ -265,8 +265,8 @@ class StateExplorer:
         first = self._keys.size
         record = [owner, len(entries), number, *entries.tolist()]
         self._keys.extend(len(record))[:] = record
-        self._known_keys += 1
-        if 2 * self._known_keys > len(self._key_table):
+        self._key_count += 1
+        if 2 * self._key_count > len(self._key_table):
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
         tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)

@@ -79,10 +79,10 @@ class _Spread:
     def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
         method = getattr(self._builder, rule)
 
-        def build(parts: list[Any]) -> Any:
-            node = method(*parts)
+        def build(children: list[Any]) -> Any:
+            node = method(*children)
             if isinstance(node, Node) and node.position is NOWHERE:
-                vars(node)["position"] = next(place_of(part) for part in parts if part is not None)
+                vars(node)["position"] = next(place_of(c) for c in children if c is not None)
             return node
 
         return build
@@ -127,11 +127,11 @@ def parse(parser: Lark, source: SourceText, start: str) -> Any:
         raise source.unsupported(error.position, error.reason) from None
 
 
-def place_of(part: Token | Node) -> Position:
+def place_of(item: Token | Node) -> Position:
     """Return where a token or a node starts."""
-    if isinstance(part, Token):
-        return Position(part.line or 1, part.column or 1)
-    return part.position
+    if isinstance(item, Token):
+        return Position(item.line or 1, item.column or 1)
+    return item.position
 
 
 def describe(names: set[str], parser: Lark) -> str:
@@ -184,8 +184,8 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
 
 def unknown_function(name: str, position: Position, source: SourceText) -> PrismSourceError:
     """Return (not raise) the error of a name before a parenthesis that is no function."""
-    known = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
-    return source.error(position, f"unknown function '{name[:SHOWN]}'; there are {known}")
+    listed = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
+    return source.error(position, f"unknown function '{name[:SHOWN]}'; there are {listed}")
 
 
 def hinted(
@@ -199,8 +199,8 @@ def hinted(
     if start == "model" and "module" not in source.text:
         hint = other_language(source)
     hint = hint or other_tool(source, place, start)
-    known = words or (PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
-    hint = hint or misspelt(source, place, known)
+    vocabulary = words or (PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
+    hint = hint or misspelt(source, place, vocabulary)
     return source.error(place, error.reason + hint) if hint else error
 
 

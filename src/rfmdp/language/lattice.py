@@ -21,7 +21,7 @@ from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CHAINS, CheckedModel, Work
 from rfmdp.language.commands import has_intervals, probability_ends
-from rfmdp.language.constants import Given
+from rfmdp.language.constants import Constants
 from rfmdp.language.distributions import NamedBox, command_distribution, packed
 from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import read_text
@@ -192,7 +192,7 @@ class _Tables:
         return targets
 
 
-def load_lattice(path: str | PathLike[str], constants: Given | None = None) -> LatticeMDP:
+def load_lattice(path: str | PathLike[str], constants: Constants | None = None) -> LatticeMDP:
     """Return the model of a PRISM file by its factors, without its transitions.
 
     Modules are contracted factor by factor when it is solved (`solve_lattice`), so that networks
@@ -212,7 +212,7 @@ def load_lattice(path: str | PathLike[str], constants: Given | None = None) -> L
 
 
 def parse_lattice(
-    text: str, constants: Given | None = None, *, filename: str = "<model>"
+    text: str, constants: Constants | None = None, *, filename: str = "<model>"
 ) -> LatticeMDP:
     """Return the model of a text in the PRISM language by its factors; see `load_lattice`."""
     checked = check_model(parse_model(text, filename), constants)

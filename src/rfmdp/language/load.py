@@ -8,7 +8,7 @@ from pathlib import Path
 from rfmdp.errors import FileError
 from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
-from rfmdp.language.constants import Given
+from rfmdp.language.constants import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
@@ -16,7 +16,7 @@ from rfmdp.model.frontier import Deadlock, Progress
 
 def load_prism(
     path: str | PathLike[str],
-    constants: Given | None = None,
+    constants: Constants | None = None,
     *,
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
@@ -48,7 +48,7 @@ def load_prism(
 
 def parse_prism(
     text: str,
-    constants: Given | None = None,
+    constants: Constants | None = None,
     *,
     filename: str = "<model>",
     deadlock: Deadlock = Deadlock.LOOP,

@@ -128,9 +128,9 @@ class ExpressionBuilder:
         """Make a reference to a label."""
         return ast.Label(unquoted(token))
 
-    def chain(self, *parts: Token | Expr) -> Expr:
+    def chain(self, *items: Token | Expr) -> Expr:
         """Make the tree of operands with operators between and before them."""
-        return operator_tree(parts)
+        return operator_tree(items)
 
     def choice(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         """Make `condition ? then : otherwise`."""
@@ -171,9 +171,9 @@ class ModelBuilder(ExpressionBuilder):
         """Make the condition of `init ... endinit`."""
         return _Initial(condition)
 
-    def module(self, name: Token, *parts: ast.VariableDeclaration | ast.Command) -> ast.Module:
+    def module(self, name: Token, *items: ast.VariableDeclaration | ast.Command) -> ast.Module:
         """Make a module."""
-        variables, commands = all_of(parts, ast.VariableDeclaration), all_of(parts, ast.Command)
+        variables, commands = all_of(items, ast.VariableDeclaration), all_of(items, ast.Command)
         return ast.Module(str(name), variables, commands)
 
     def variable(
@@ -252,21 +252,21 @@ def operator_tree(chain: Sequence[Token | Expr]) -> Expr:
     operands: list[Expr] = []
     waiting: list[tuple[int, int, Token]] = []  # precedence, number of operands, operator
     prefix = True
-    for part in chain:
-        if isinstance(part, Expr):
-            operands.append(part)
+    for item in chain:
+        if isinstance(item, Expr):
+            operands.append(item)
             prefix = False
         elif prefix:
-            precedence = UNARY[part]
+            precedence = UNARY[item]
             if waiting and waiting[-1][0] > precedence:
                 reason = "expected an operand, found '!'; write the negation in parentheses"
-                raise BuildError(place_of(part), reason)
-            waiting.append((precedence, 1, part))
+                raise BuildError(place_of(item), reason)
+            waiting.append((precedence, 1, item))
         else:
-            precedence = BINARY[part]
-            while waiting and waiting[-1][0] >= precedence + (part in RIGHT):
+            precedence = BINARY[item]
+            while waiting and waiting[-1][0] >= precedence + (item in RIGHT):
                 _apply(operands, *waiting.pop()[1:])
-            waiting.append((precedence, 2, part))
+            waiting.append((precedence, 2, item))
             prefix = True
     while waiting:
         _apply(operands, *waiting.pop()[1:])

@@ -132,29 +132,29 @@ class SourceText:
         return f"{head}\n{shown}\n{caret}"
 
 
-def nearest(word: str, known: Collection[str]) -> str | None:
-    """Return the known word that another one was probably meant to be.
+def nearest(word: str, words: Collection[str]) -> str | None:
+    """Return which of some words another one was probably meant to be.
 
     >>> nearest("fiter", PROPERTY_WORDS), nearest("queue", PROPERTY_WORDS)
     ('filter', None)
     """
-    if word in known:
+    if word in words:
         return None
-    matches = get_close_matches(word, [k for k in known if k[:1] == word[:1]], 1, ALIKE)
+    matches = get_close_matches(word, [k for k in words if k[:1] == word[:1]], 1, ALIKE)
     return matches[0] if matches else None
 
 
-def question(word: str, known: Collection[str]) -> str:
-    """Return a question about a word that is not known, or nothing if no known one is near."""
-    meant = nearest(word, known)
+def question(word: str, words: Collection[str]) -> str:
+    """Return a question about a word that is not among some words, or nothing if none is near."""
+    meant = nearest(word, words)
     return "" if meant is None else f"; did you mean '{meant}'?"
 
 
-def misspelt(source: SourceText, position: Position, known: Collection[str]) -> str:
+def misspelt(source: SourceText, position: Position, words: Collection[str]) -> str:
     """Return a question about the last misspelt word of a line up to a place, or nothing."""
     line = source.text.split("\n")[position.line - 1 : position.line]
     for word in reversed(list(WORD.finditer(line[0]) if line else [])):
-        meant = nearest(word[0], known) if word.start() < position.column else None
+        meant = nearest(word[0], words) if word.start() < position.column else None
         if meant is not None:
             return f"; did you mean '{meant}' instead of '{word[0]}'?"
     return ""

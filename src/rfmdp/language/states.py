@@ -93,12 +93,12 @@ def evaluate_states(
     expect(len(states) * len(code))
     out: AnyArray = np.empty(len(states), dtype=DTYPE[type_])
     for start in range(0, len(states), CHUNK):
-        part = np.array(states[start : start + CHUNK], dtype=np.int64)
-        cells_out = np.empty(len(part), dtype=np.int64)
+        chunk = np.array(states[start : start + CHUNK], dtype=np.int64)
+        cells_out = np.empty(len(chunk), dtype=np.int64)
         where = cells, columns, valuations
-        done = machine.evaluate((code, place, cell), memory, where, part, cells_out)
-        if done < len(part):
-            state = State(model, valuations[part[done]])
+        done = machine.evaluate((code, place, cell), memory, where, chunk, cells_out)
+        if done < len(chunk):
+            state = State(model, valuations[chunk[done]])
             state.value(expr)
             raise state.error(expr.position, "the expression must have a value, found none")
         out[start : start + CHUNK] = (

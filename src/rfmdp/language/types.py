@@ -41,11 +41,11 @@ def can_assign(target: Type, value: Type) -> bool:
 
 
 def require(expr: Expr, expected: Type, type_: Type, what: str, source: SourceText) -> None:
-    """Raise unless the type found fits the type wanted."""
+    """Raise unless a type fits the one expected."""
     if not can_assign(expected, type_):
-        wanted_text = "int or double" if expected is Type.DOUBLE else expected.value
+        expected_text = "int or double" if expected is Type.DOUBLE else expected.value
         raise source.error(
-            expr.position, f"{what} must be of type {wanted_text}, found {type_.value}"
+            expr.position, f"{what} must be of type {expected_text}, found {type_.value}"
         )
 
 
@@ -89,8 +89,8 @@ def _binary_type(node: Binary, below: tuple[Type, ...], source: SourceText) -> T
             )
         return Type.BOOL
     expected = Type.BOOL if operator in BOOLEAN_OPERATORS else Type.DOUBLE
-    for child, found_type in zip(node.children(), below, strict=True):
-        require(child, expected, found_type, f"an operand of '{operator}'", source)
+    for child, type_ in zip(node.children(), below, strict=True):
+        require(child, expected, type_, f"an operand of '{operator}'", source)
     if expected is Type.BOOL or operator in ORDER_OPERATORS:
         return Type.BOOL
     return Type.DOUBLE if operator == "/" else _joined(below)
@@ -111,8 +111,8 @@ def _call_type(node: Call, below: tuple[Type, ...], source: SourceText) -> Type:
     function = node.function
     count = len(below)
     if function not in ARITY:
-        known = ", ".join(ARITY)
-        raise source.error(node.position, f"unknown function '{function}'; there are {known}")
+        listed = ", ".join(ARITY)
+        raise source.error(node.position, f"unknown function '{function}'; there are {listed}")
     smallest, largest = ARITY[function]
     if count < smallest or (largest is not None and count > largest):
         expected = "at least 1 argument" if largest is None else f"{smallest} argument(s)"

@@ -27,7 +27,7 @@ from rfmdp.language.ast import (
 )
 from rfmdp.language.types import ARITY
 
-Part = tuple[int, str]  # precedence, text
+Fragment = tuple[int, str]  # precedence, text
 
 UNARY_PATH, BINARY_PATH = LOOSEST - 1, LOOSEST - 2
 INFINITE = "1e999"
@@ -39,10 +39,10 @@ def write_expression(expr: Expr) -> str:
     >>> write_expression(Binary("*", Binary("+", Name("a"), Name("b")), Literal(2)))
     '(a+b)*2'
     """
-    return fold(expr, _part)[1]
+    return fold(expr, _fragment)[1]
 
 
-def _part(node: Expr, below: tuple[Part, ...]) -> Part:
+def _fragment(node: Expr, below: tuple[Fragment, ...]) -> Fragment:
     match node:
         case Literal():
             return _literal(node.value)
@@ -60,7 +60,7 @@ def _part(node: Expr, below: tuple[Part, ...]) -> Part:
             right = _at_least(below[1], precedence + (sign not in RIGHT))
             return precedence, f"{left}{sign}{right}"
         case Ite():
-            condition, then = (_at_least(part, LOOSEST + 1) for part in below[:2])
+            condition, then = (_at_least(fragment, LOOSEST + 1) for fragment in below[:2])
             return LOOSEST, f"{condition} ? {then} : {_at_least(below[2], LOOSEST)}"
         case Call(function):
             return TIGHTEST, f"{function}({_separated(below)})"
@@ -69,7 +69,7 @@ def _part(node: Expr, below: tuple[Part, ...]) -> Part:
     return TIGHTEST, _property(node, below)
 
 
-def _property(node: Expr, below: tuple[Part, ...]) -> str:
+def _property(node: Expr, below: tuple[Fragment, ...]) -> str:
     match node:
         case props.CumulativeReward():
             discount = "" if node.discount is None else f"{{discount={_bound(below[-1])}}}"
@@ -94,11 +94,11 @@ def _property(node: Expr, below: tuple[Part, ...]) -> str:
     raise TypeError(f"{type(node).__name__} has no text; add it to write.py")
 
 
-def _path(node: props.Path, below: tuple[Part, ...]) -> Part:
-    parts = list(below)
-    left = "" if node.left is None else _at_least(parts.pop(0), UNARY_PATH) + " "
-    right = parts.pop(0)
-    time = "" if node.time is None else _time(node.time, parts)
+def _path(node: props.Path, below: tuple[Fragment, ...]) -> Fragment:
+    fragments = list(below)
+    left = "" if node.left is None else _at_least(fragments.pop(0), UNARY_PATH) + " "
+    right = fragments.pop(0)
+    time = "" if node.time is None else _time(node.time, fragments)
     # after a bound a '-' would be read as subtraction; F a & (X b) is F (a & (X b)), so write that
     inside = nodes(node.right) if isinstance(node.right, Binary) else []
     apart = right[1].startswith("-") or any(isinstance(each, props.Path) for each in inside)
@@ -106,32 +106,32 @@ def _path(node: props.Path, below: tuple[Part, ...]) -> Part:
     return BINARY_PATH if left else UNARY_PATH, f"{left}{node.operator}{time} {operand}"
 
 
-def _time(time: props.TimeBound, parts: list[Part]) -> str:
+def _time(time: props.TimeBound, fragments: list[Fragment]) -> str:
     reward = "" if time.reward is None else f'{{"{time.reward}"}}'
     if time.lower is not None and time.upper is not None:
         if time.lower == time.upper:
-            return f"{reward}={_bound(parts[0])}"
-        return f"{reward}[{parts[0][1]},{parts[1][1]}]"
+            return f"{reward}={_bound(fragments[0])}"
+        return f"{reward}[{fragments[0][1]},{fragments[1][1]}]"
     if time.upper is not None:
-        return f"{reward}{'<' if time.upper_strict else '<='}{_bound(parts[0])}"
-    return f"{reward}{'>' if time.lower_strict else '>='}{_bound(parts[0])}"
+        return f"{reward}{'<' if time.upper_strict else '<='}{_bound(fragments[0])}"
+    return f"{reward}{'>' if time.lower_strict else '>='}{_bound(fragments[0])}"
 
 
 def _quantifier(node: props.Probability | props.Reward) -> str:
     return "".join(d.name.lower() for d in (node.agent, node.nature) if d is not None)
 
 
-def _query(bound: props.Bound | None, below: tuple[Part, ...]) -> str:
+def _query(bound: props.Bound | None, below: tuple[Fragment, ...]) -> str:
     return "=?" if bound is None else bound.operator + _bound(below[0])
 
 
-def _bound(part: Part) -> str:
+def _bound(fragment: Fragment) -> str:
     """Put parentheses around all but atoms; a name before '(' must not look like a function."""
-    precedence, text = part
+    precedence, text = fragment
     return text if precedence == TIGHTEST and text not in ARITY else f"({text})"
 
 
-def _literal(value: bool | int | float) -> Part:
+def _literal(value: bool | int | float) -> Fragment:
     if isinstance(value, bool):
         return TIGHTEST, "true" if value else "false"
     if math.isnan(value):
@@ -141,9 +141,9 @@ def _literal(value: bool | int | float) -> Part:
     return (UNARY["-"], f"-{text}") if negative else (TIGHTEST, text)
 
 
-def _at_least(part: Part, precedence: int) -> str:
-    return part[1] if part[0] >= precedence else f"({part[1]})"
+def _at_least(fragment: Fragment, precedence: int) -> str:
+    return fragment[1] if fragment[0] >= precedence else f"({fragment[1]})"
 
 
-def _separated(parts: tuple[Part, ...]) -> str:
-    return ", ".join(text for _, text in parts)
+def _separated(fragments: tuple[Fragment, ...]) -> str:
+    return ", ".join(text for _, text in fragments)

@@ -44,8 +44,8 @@ class Shares:
     start: float = 0.0  # of the distribution of starts
 
     def __post_init__(self) -> None:
-        parts = (self.model, self.reward, self.start)
-        if not all(0.0 <= part < 1.0 for part in parts) or not 0 < sum(map(Fraction, parts)) < 1:
+        shares = (self.model, self.reward, self.start)
+        if not all(0.0 <= x < 1.0 for x in shares) or not 0 < sum(map(Fraction, shares)) < 1:
             raise ModelError(
                 "Shares: every share must lie in [0, 1) and their sum in (0, 1), found "
                 f"model={self.model:g}, reward={self.reward:g}, start={self.start:g}."

@@ -174,9 +174,9 @@ def least_mean(values: FloatArray, counts: IntArray, delta: float) -> float:
         return float(np.min(values))
     values = np.minimum(values, np.max(values[np.isfinite(values)]))  # less than infinite
     order = np.argsort(values, kind="stable")
-    left = 1.0 - float(lower.sum())
+    mass = 1.0 - float(lower.sum())
     used = np.cumsum((upper - lower)[order])
-    c = float(values[order[min(int(np.searchsorted(used, left)), len(order) - 1)]])
+    c = float(values[order[min(int(np.searchsorted(used, mass)), len(order) - 1)]])
     terms = np.minimum(lower * (values - c), upper * (values - c))
     size = abs(c) + math.fsum(np.abs(terms)) + float(np.max(np.abs(values)))
     return max(c + math.fsum(terms) - 8.0 * EPS * size, float(np.min(values)))

@@ -88,11 +88,11 @@ class Run:
 
     def __repr__(self) -> str:
         side = ">=" if self.agent is MAX else "<="
-        done = self.history[-1].trajectories if self.history else 0
+        count = self.history[-1].trajectories if self.history else 0
         what = f"value {side} {self.guaranteed} with probability {1.0 - self.beta:.6g}"
         if self.alarms:
             what = "ALARM, nothing is guaranteed"
-        return f"Run({self.settings.get('method', 'learning')}, {done:,} trajectories, {what})"
+        return f"Run({self.settings.get('method', 'learning')}, {count:,} trajectories, {what})"
 
     def _repr_html_(self) -> str:
         """Return the statement, for notebooks."""
@@ -202,12 +202,12 @@ def run_to_record(run: Run) -> Record:
     }  # fmt: skip
     if run.prior is not None:
         arrays["prior_lower"], arrays["prior_upper"] = run.prior
-    parts = {"ledger": run.ledger.to_arrays(), "state": run.state, "evidence": run.evidence}
+    groups = {"ledger": run.ledger.to_arrays(), "state": run.state, "evidence": run.evidence}
     if run.solution is None:
-        _, header["model"], parts["model"] = model_to_record(run.model)
+        _, header["model"], groups["model"] = model_to_record(run.model)
     else:  # a solution is stored with its model
-        _, header["solution"], parts["solution"] = solution_to_record(run.solution)
-    for prefix, content in parts.items():
+        _, header["solution"], groups["solution"] = solution_to_record(run.solution)
+    for prefix, content in groups.items():
         arrays.update({f"{prefix}/{name}": array for name, array in content.items()})
     return KIND, header, arrays
 

@@ -156,11 +156,11 @@ class Scene:
     def record(self, length: int, trajectories: int, seed: int) -> Transitions:
         """Return all transitions of a simulation, as transitions of `behind`."""
         stop = self.measured.stop
-        seen = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)
+        transitions = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)
         return replace(
-            seen,
-            rows=self.rows[seen.rows].astype(np.int32),
-            successors=self.states[seen.successors].astype(np.int32),
+            transitions,
+            rows=self.rows[transitions.rows].astype(np.int32),
+            successors=self.states[transitions.successors].astype(np.int32),
         )
 
 
@@ -320,10 +320,10 @@ def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
 
 def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
     """Return the graph of the moves that a behaviour makes with nominal probabilities."""
-    taken = np.zeros(model.rows, dtype=np.bool_)
-    taken[behaviour.rows[behaviour.rows >= 0]] = True
+    rows = np.zeros(model.rows, dtype=np.bool_)
+    rows[behaviour.rows[behaviour.rows >= 0]] = True
     free = np.any(behaviour.rows < 0, axis=0) | (behaviour.other > 0.0)
-    return Graph(model.nominal()).with_rows(taken | np.repeat(free, segment_lengths(model.row_ptr)))
+    return Graph(model.nominal()).with_rows(rows | np.repeat(free, segment_lengths(model.row_ptr)))
 
 
 def _interval(

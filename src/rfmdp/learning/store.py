@@ -77,7 +77,7 @@ class SetStore:
         self._nested = self.boxes and (anytime if nested is None else nested)
         self.radius, self.nominal = fresh.radius.copy(), fresh.nominal.copy()
         self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
-        self._known = self._known_box(prior)
+        self._prior_bounds = self._bounds_before_data(prior)
         self._absorb(everything, fresh)
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> int:
@@ -92,10 +92,10 @@ class SetStore:
             identifier, which is named with its counts.
         """
         chosen = np.arange(len(self.totals)) if which is None else which
-        pointers, at = self._part(chosen)
+        pointers, at = self._entries(chosen)
         stale = chosen[segment_any(counts[at] != self.counts[at], pointers)]
         if len(stale):
-            pointers, at = self._part(stale)
+            pointers, at = self._entries(stale)
             self.counts[at] = counts[at]
             self.totals[stale] = segment_sum(counts[at].astype(np.float64), pointers)
             self._absorb(stale, self._fresh(stale))
@@ -124,16 +124,16 @@ class SetStore:
         for name in ARRAYS:
             setattr(self, name, np.array(state[name]))
 
-    def _part(self, which: IntArray) -> tuple[IntArray, IntArray]:
+    def _entries(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
         return starts(segment_lengths(self.ptr)[which]), entries(self.ptr, which)
 
     def _fresh(self, which: IntArray) -> Marginals:
         """Return the sets of some identifiers, made from their counts and nothing else."""
-        pointers, at = self._part(which)
+        pointers, at = self._entries(which)
         return self.confidence.sets(pointers, self.counts[at], self.delta[which])
 
-    def _known_box(self, prior: Marginals | None) -> tuple[FloatArray, FloatArray]:
+    def _bounds_before_data(self, prior: Marginals | None) -> tuple[FloatArray, FloatArray]:
         """Return the bounds (O,) that hold before any data."""
         sizes = segment_lengths(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
@@ -155,11 +155,11 @@ class SetStore:
 
     def _absorb(self, which: IntArray, fresh: Marginals) -> None:
         """Store new sets of some identifiers, narrowed by what else is known of them."""
-        pointers, at = self._part(which)
+        pointers, at = self._entries(which)
         lower, upper, nominal = fresh.lower, fresh.upper, fresh.nominal
         if self.boxes:
-            lower = np.maximum(lower, self._known[0][at])
-            upper = np.minimum(upper, self._known[1][at])
+            lower = np.maximum(lower, self._prior_bounds[0][at])
+            upper = np.minimum(upper, self._prior_bounds[1][at])
             if self._nested:
                 lower = np.maximum(lower, self.lower[at])
                 upper = np.minimum(upper, self.upper[at])
@@ -175,9 +175,9 @@ class SetStore:
         """Raise with the first of the identifiers `which` (N,) whose set is `empty` (N,)."""
         if np.any(empty):
             first = int(which[int(np.argmax(empty))])
-            seen = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
+            counts = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
             raise AssumptionAlarm(
-                f"Marginal {self._name(first)}, with counts {seen}: its box must contain a "
+                f"Marginal {self._name(first)}, with counts {counts}: its box must contain a "
                 f"distribution, found it empty ({int(np.sum(empty))} marginals in all). With "
                 "independent draws from fixed distributions this has probability at most beta: "
                 "check that the system is stationary, that equal identifiers mean equal "

@@ -145,16 +145,16 @@ class FactoredMDP:
         >>> model.rows, model.actions
         (3, ('toss', 'wait'))
         """
-        from rfmdp.model import given
+        from rfmdp.model import inputs
         from rfmdp.model.validate import require_valid
 
-        sets = given.sets(marginals)
+        sets = inputs.sets(marginals)
         sizes = sets.sizes.tolist()
         names = dict[str, int]()
         chosen: list[int] = []
         ids, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-        for where, row_marginals, successors, action in given.rows(states):
-            row = given.tensor(sizes, where, row_marginals, successors)
+        for where, row_marginals, successors, action in inputs.rows(states):
+            row = inputs.tensor(sizes, where, row_marginals, successors)
             ids.append(row[0])
             targets.append(row[1])
             chosen.append(names.setdefault(action, len(names)))
@@ -163,13 +163,13 @@ class FactoredMDP:
             marginal_ptr=starts([len(values) for values in ids[1:]]),
             row_marginals=np.concatenate(ids).astype(np.int32),
             successor_ptr=starts([len(values) for values in targets[1:]]),
-            successors=given.narrow("successors", np.concatenate(targets)),
+            successors=inputs.narrow("successors", np.concatenate(targets)),
             marginals=sets,
-            initial=given.integers("initial", np.atleast_1d(np.asarray(initial))),
+            initial=inputs.integers("initial", np.atleast_1d(np.asarray(initial))),
             row_actions=np.array(chosen, dtype=np.int32),
             actions=tuple(names),
-            labels={k: np.asarray(where) for k, where in given.by_name("labels", labels).items()},
-            rewards=given.by_name("rewards", rewards),
+            labels={k: np.asarray(where) for k, where in inputs.by_name("labels", labels).items()},
+            rewards=inputs.by_name("rewards", rewards),
         )
         require_valid(model)
         return model
@@ -217,8 +217,8 @@ class FactoredMDP:
             return where
         if name == "deadlock":
             return np.zeros(self.states, dtype=np.bool_)
-        known = ", ".join(sorted({*self.labels, "init", "deadlock"}))
-        raise ModelError(f'Label "{name}" is not defined by the model; it has: {known}.')
+        listed = ", ".join(sorted({*self.labels, "init", "deadlock"}))
+        raise ModelError(f'Label "{name}" is not defined by the model; it has: {listed}.')
 
     def reward(self, name: str | None) -> Rewards:
         """Return a reward structure by name; `None` is the first one."""

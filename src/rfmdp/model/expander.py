@@ -123,11 +123,11 @@ class Expander:
             rows = np.flatnonzero(occurs[:, outcome])
             if rows.size == 0:
                 continue
-            part = select(states, rows)
-            effect = plan.move.effect(part, frozen(chosen[rows]), outcome)
+            subset = select(states, rows)
+            effect = plan.move.effect(subset, frozen(chosen[rows]), outcome)
             where = f"{plan.where}, outcome {outcome}"
             column = np.where(marginal[rows] == CERTAIN, 0, outcome)
-            change[rows, column] = self._change(effect, part, where, claims)
+            change[rows, column] = self._change(effect, subset, where, claims)
         return BlockMove(plan.factor, marginal, size, change)
 
     def _change(
@@ -144,8 +144,8 @@ class Expander:
                 )
             column = self._column.get(name)
             if column is None:
-                known = ", ".join(self._column)
-                raise ModelError(f"{where}: {name} is no variable; the model has: {known}.")
+                listed = ", ".join(self._column)
+                raise ModelError(f"{where}: {name} is no variable; the model has: {listed}.")
             new = integers(value, states, f"{where}, variable {name}")
             self._check_range(column, new, states, where)
             change += (new - states[name]) * self.packing.stride[column]

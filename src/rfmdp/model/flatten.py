@@ -140,19 +140,19 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     >>> flat.successors.tolist(), flat.marginals.lower.round(2).tolist()
     ([0, 1, 1], [0.16, 0.64])
     """
-    parts = []
+    pieces = []
     ids = [np.empty(0, np.int64)]
     targets = [np.empty(0, np.int32)]
     count = 0
     for begin, end in chunks(model.successor_ptr, CHUNK):
         successors, boxes = _multiply(model, begin, end)
         numbers, different = shared(boxes)
-        parts.append(different)
+        pieces.append(different)
         ids.append(numbers + count)
         count += len(different[0]) - 1
         targets.append(successors)
-    ends = starts(np.concatenate([segment_lengths(part[0]) for part in parts]))
-    lower, upper, nominal = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
+    ends = starts(np.concatenate([segment_lengths(piece[0]) for piece in pieces]))
+    lower, upper, nominal = (np.concatenate([piece[k] for piece in pieces]) for k in (1, 2, 3))
     numbers, boxes = shared((ends, lower, upper, nominal))
     return flat_model(
         model.row_ptr,
@@ -176,17 +176,17 @@ def flatten_note(model: FactoredMDP) -> str:
     curved = int(np.count_nonzero((kinds != Kind.SINGLETON) & (kinds != Kind.BOX)))
     if is_known(model):
         return f"{several} rows multiplied out to joint probabilities." if several else ""
-    parts = []
+    clauses = []
     if several:
-        parts.append(
+        clauses.append(
             f"{several} rows with several marginals flattened by interval arithmetic: products of "
             "bounds, added where branches meet"
         )
     if curved:
-        parts.append(f"{curved} sets that are no boxes replaced by their enclosing boxes")
-    if not parts:
+        clauses.append(f"{curved} sets that are no boxes replaced by their enclosing boxes")
+    if not clauses:
         return ""
-    return "; ".join(parts) + ". This is a relaxation: robust values become pessimistic."
+    return "; ".join(clauses) + ". This is a relaxation: robust values become pessimistic."
 
 
 def is_known(model: FactoredMDP) -> bool:

@@ -115,7 +115,7 @@ def explore(
     done = 0
     while done < explored.count:
         stop = min(explored.count, done + SLICE)
-        for block in expand(explored.states.known[done:stop, 0].copy()):
+        for block in expand(explored.states.packed[done:stop, 0].copy()):
             explored.add(block, done)
         done = stop
         if progress is not None:
@@ -140,7 +140,7 @@ class _Explored:
             return
         total = block.column("size").prod(axis=1, dtype=np.float64)
         if total.max() >= 2**31:
-            name = self.packing.name(self.states.known[first + block.source[total.argmax()]])
+            name = self.packing.name(self.states.packed[first + block.source[total.argmax()]])
             raise ModelError(
                 f"State {name}: a row must have fewer than 2^31 successors, found "
                 f"{total.max():.3g}; fewer variables may change at once."
@@ -171,13 +171,13 @@ class _Explored:
             )
         states, numbers = self.states, np.empty(len(codes), dtype=np.int32)
         states.make_room(self.count, len(codes))
-        tables = states.table, states.known, self.count, states.dense
+        tables = states.table, states.packed, self.count, states.dense
         self.count = int(enter_states(*tables, codes[:, None], numbers))
         return numbers
 
     def arranged(self, start: Int32Array, deadlock: Deadlock) -> FactoredMDP:
         """Return all that was found in order; states without rows get a self-loop."""
-        words = self.states.known[: self.count]
+        words = self.states.packed[: self.count]
         del self.states  # its table is not needed any more
         has_row = np.zeros(self.count, dtype=np.bool_)
         has_row[self.rows.array[: self.rows.size, 0]] = True

@@ -130,16 +130,16 @@ class LatticeMDP:
         table, axes = np.ones(len(self.actions), dtype=np.int64), [everyone]
         for d, factor in enumerate(self.factors):
             later = {c for other in self.factors[d + 1 :] for c in other.reads}
-            left = [c for c in dict.fromkeys([*axes, *factor.reads]) if c in {everyone, *later}]
+            kept = [c for c in dict.fromkeys([*axes, *factor.reads]) if c in {everyone, *later}]
             names = {c: k for k, c in enumerate(dict.fromkeys([*axes, *factor.reads, everyone]))}
             weigh = np.append(weights, 0)[factor.moves]  # FORBIDDEN is the last one
             weigh = weigh.reshape(*(self.radix(c) for c in factor.reads), -1)
             table = np.einsum(
                 table, [names[c] for c in axes],
                 weigh, [names[c] for c in (*factor.reads, everyone)],
-                [names[c] for c in left],
+                [names[c] for c in kept],
             )  # fmt: skip
-            axes = left
+            axes = kept
         return int(table.sum())
 
     @cached_property

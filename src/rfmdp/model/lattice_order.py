@@ -78,18 +78,18 @@ def _levels(leads: BoolArray) -> IntArray | None:
 
 def in_good_order(model: LatticeMDP) -> LatticeMDP:
     """Return the model with its factors in the order in which they are best contracted."""
-    left = list(range(len(model.factors)))
+    candidates = list(range(len(model.factors)))
     order: list[int] = []
     decided: set[int] = set()
     clock = clock_of(model)
     if clock is not None:
         order.append(clock.factor)
-        left.remove(clock.factor)
+        candidates.remove(clock.factor)
         decided |= set(model.factors[clock.factor].reads)
-    while left:
-        best = min(left, key=lambda d: (_growth(model, d, decided), -model.sizes[d], d))
+    while candidates:
+        best = min(candidates, key=lambda d: (_growth(model, d, decided), -model.sizes[d], d))
         decided |= set(model.factors[best].reads)
-        left.remove(best)
+        candidates.remove(best)
         order.append(best)
     return replace(model, factors=tuple(model.factors[d] for d in order))
 

@@ -36,8 +36,8 @@ def written_out(
     ends = np.cumsum(np.prod(sizes, axis=1))
     begin = 0
     while begin < len(states):
-        done = 0 if begin == 0 else ends[begin - 1]
-        end = max(begin + 1, int(np.searchsorted(ends, done + at_once)))
+        offset = 0 if begin == 0 else ends[begin - 1]
+        end = max(begin + 1, int(np.searchsorted(ends, offset + at_once)))
         yield _portion(model, states[begin:end], actions[begin:end], moves[begin:end])
         begin = end
 
@@ -110,8 +110,8 @@ def write_out(model: LatticeMDP) -> WrittenModel:
     states, actions = np.nonzero((possible[:, None] >> bits) & 1)
     pieces = [rows.model for rows in written_out(model, states, actions, AT_ONCE)]
     stuck = np.flatnonzero(possible == 0)
-    own = np.concatenate([states, stuck])  # whose row it is; those of stuck states are self-loops
-    order = np.argsort(own, kind="stable")
+    row_states = np.concatenate([states, stuck])  # rows of stuck states are self-loops
+    order = np.argsort(row_states, kind="stable")
     idle = len(model.actions) if len(stuck) and "" not in model.actions else 0
     names = (*model.actions, "") if idle else model.actions
     loop = model.actions.index("") if len(stuck) and not idle else idle
@@ -126,7 +126,7 @@ def write_out(model: LatticeMDP) -> WrittenModel:
     kept = entries(starts(marginal_sizes), order)
     row_actions = np.concatenate([actions, np.full(len(stuck), loop)])[order]
     written = FactoredMDP(
-        row_ptr=np.searchsorted(own[order], np.arange(model.states + 1)),
+        row_ptr=np.searchsorted(row_states[order], np.arange(model.states + 1)),
         marginal_ptr=starts(marginal_sizes[order]),
         row_marginals=joined["row_marginals"][kept].astype(np.int32),
         successor_ptr=starts(sizes[order]),
@@ -137,7 +137,7 @@ def write_out(model: LatticeMDP) -> WrittenModel:
         actions=names,
         labels={name: model.label(name) for name in (*model.labels, "init", "deadlock")},
         rewards={
-            name: _rewards(model, rewards, own[order], row_actions)
+            name: _rewards(model, rewards, row_states[order], row_actions)
             for name, rewards in model.rewards.items()
         },
         variables=model.variables,

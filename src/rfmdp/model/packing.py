@@ -149,17 +149,17 @@ def grow(array: AnyArray, need: int) -> None:
 
 
 class StateTable:
-    """States in the order of discovery: packed in `known`; `table` has their numbers plus 1.
+    """States in the order of discovery: in `packed`; `table` has their numbers plus 1.
 
     A dense table has a place for every word of the domain, others are hashed (`kernels.tables`).
     Kernels count the states, and stop before there is no room.
     """
 
-    __slots__ = ("dense", "known", "table")
+    __slots__ = ("dense", "packed", "table")
 
     def __init__(self, packing: Packing) -> None:
         self.dense = packing.domain <= DENSE_LIMIT
-        self.known: IntArray = np.empty((ROOM, packing.words), dtype=np.int64)
+        self.packed: IntArray = np.empty((ROOM, packing.words), dtype=np.int64)
         size = packing.domain if self.dense else 4 * ROOM
         self.table: Int32Array = np.zeros(size, dtype=np.int32)
 
@@ -168,21 +168,21 @@ class StateTable:
         need = count + more
         if need >= 2**31:
             raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
-        grow(self.known, need)
+        grow(self.packed, need)
         if not self.dense and 2 * need > len(self.table):
             from rfmdp.kernels.tables import fill_states
 
             size = 1 << (4 * need - 1).bit_length()
             require_memory(4 * size, f"A model with more than {count} states")
             self.table = np.zeros(size, dtype=np.int32)
-            fill_states(self.table, self.known, count)
+            fill_states(self.table, self.packed, count)
 
     def fill(self, words: IntArray) -> None:
         """Begin with some states (S, W), numbered as they come."""
         from rfmdp.kernels.tables import fill_states
 
         count = len(words)
-        self.known = np.array(words)
+        self.packed = np.array(words)
         if self.dense:
             self.table[:] = 0
             self.table[words[:, 0]] = np.arange(1, count + 1, dtype=np.int32)
@@ -190,4 +190,4 @@ class StateTable:
         size = 1 << (4 * count + 4 * ROOM - 1).bit_length()
         require_memory(4 * size, f"A table of {count} states")
         self.table = np.zeros(size, dtype=np.int32)
-        fill_states(self.table, self.known, count)
+        fill_states(self.table, self.packed, count)

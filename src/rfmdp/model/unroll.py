@@ -63,30 +63,30 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
     layers, rows, counts = _reachable(model, rules, steps, ends)
     first = starts([len(layer) for layer in layers])
     successors = []
-    for number, taken in enumerate(rows):
-        after = model.successors[entries(model.successor_ptr, taken)]
+    for number, origin_rows in enumerate(rows):
+        after = model.successors[entries(model.successor_ptr, origin_rows)]
         following = min(number + 1, steps)
         if number == steps and ends:
             places = np.repeat(np.arange(len(layers[-1])), counts[-1])
-            place = np.repeat(places, segment_lengths(model.successor_ptr)[taken])
+            place = np.repeat(places, segment_lengths(model.successor_ptr)[origin_rows])
         else:
             order = np.argsort(layers[following])
             place = order[np.searchsorted(layers[following], after, sorter=order)]
         successors.append(first[following] + place)
-    origin, taken = np.concatenate(layers), np.concatenate(rows)
+    origin, origin_rows = np.concatenate(layers), np.concatenate(rows)
     unrolled = replace(
         model,
         row_ptr=starts(np.concatenate(counts)),
         successors=np.concatenate(successors).astype(np.int32),
         initial=np.arange(len(model.initial)),
         labels={name: where[origin] for name, where in model.labels.items()},
-        rewards={k: Rewards(r.state[origin], r.row[taken]) for k, r in model.rewards.items()},
+        rewards={k: Rewards(r.state[origin], r.row[origin_rows]) for k, r in model.rewards.items()},
         valuations=model.valuations[origin] if model.variables else model.valuations,
-        **row_arrays(model, taken),
+        **row_arrays(model, origin_rows),
         provenance=None,
     )
     gone = np.repeat(np.arange(steps + 1), segment_lengths(first))
-    return Unrolled(unrolled, origin, taken, gone, first)
+    return Unrolled(unrolled, origin, origin_rows, gone, first)
 
 
 def _reachable(
@@ -101,10 +101,10 @@ def _reachable(
         rule = rules[min(number, len(rules) - 1)]
         if number == steps and not ends:
             layers[-1] = _closed(model, rule, layers[-1])
-        taken, count = _taken(model, rule, layers[-1])
-        rows.append(taken)
+        layer_rows, count = _rows_of(model, rule, layers[-1])
+        rows.append(layer_rows)
         counts.append(count)
-        places = entries(model.successor_ptr, taken)
+        places = entries(model.successor_ptr, layer_rows)
         size += len(places)
         require_memory(ENTRY * size, f"A model unrolled over {steps} steps")
         if number < steps:
@@ -118,14 +118,14 @@ def _closed(model: FactoredMDP, rule: IntArray, states: IntArray) -> IntArray:
     seen[states] = True
     layers, new = [states], states
     while len(new):
-        after = model.successors[entries(model.successor_ptr, _taken(model, rule, new)[0])]
+        after = model.successors[entries(model.successor_ptr, _rows_of(model, rule, new)[0])]
         new = np.unique(after[~seen[after]]).astype(np.int64)
         seen[new] = True
         layers.append(new)
     return np.concatenate(layers)
 
 
-def _taken(model: FactoredMDP, rule: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
+def _rows_of(model: FactoredMDP, rule: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
     """Return the rows of some states under a rule, and their number in every state."""
     one = rule[states] >= 0
     count = np.where(one, 1, segment_lengths(model.row_ptr)[states])
@@ -248,11 +248,11 @@ class Restriction:
         boxes = Marginals.from_boxes(
             ptr, self.lower, self.upper, box_centres(ptr, self.lower, self.upper)
         )
-        taken = model.row_marginals.copy()
-        taken[self.places] = len(model.marginals) + np.arange(len(self.places))
+        row_marginals = model.row_marginals.copy()
+        row_marginals[self.places] = len(model.marginals) + np.arange(len(self.places))
         return replace(
             model,
-            row_marginals=taken,
+            row_marginals=row_marginals,
             marginals=model.marginals.joined(boxes),
             marginal_names=(),
             outcome_names=(),

@@ -113,8 +113,8 @@ def _row(model: FactoredMDP, row: int) -> str:
     action = "no action"
     if len(model.row_actions) == model.rows:
         index = int(model.row_actions[row])
-        known = 0 <= index < len(model.actions)
-        action = f"action {(model.actions[index] or '(unlabelled)') if known else index}"
+        valid = 0 <= index < len(model.actions)
+        action = f"action {(model.actions[index] or '(unlabelled)') if valid else index}"
     return f"Row {row} (s{_state(model, state)[1:]}, {action})"
 
 
@@ -205,8 +205,8 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
 
 def _product(model: FactoredMDP, row: int) -> str:
     """Return the sizes of a row's marginals as `2 x 3 = 6`."""
-    part = segment(model.marginal_ptr, row)
-    return product_text(model.marginals.sizes[model.row_marginals[part]].tolist())
+    ids = model.row_marginals[segment(model.marginal_ptr, row)]
+    return product_text(model.marginals.sizes[ids].tolist())
 
 
 def product_text(sizes: Sequence[int]) -> str:

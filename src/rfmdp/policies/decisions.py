@@ -43,8 +43,8 @@ class Decisions:
         model, row = self.model, self.rows[place]
         ids = model.row_marginals[segment(model.marginal_ptr, row)]
         answer = self.nature[segment(self.outcome_ptr, place)]
-        parts = np.split(answer, np.cumsum(model.marginals.sizes[ids])[:-1])
-        return [(int(j), point) for j, point in zip(ids, parts, strict=False)]
+        points = np.split(answer, np.cumsum(model.marginals.sizes[ids])[:-1])
+        return [(int(j), point) for j, point in zip(ids, points, strict=False)]
 
     def successors(self, place: int) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return successors of the row at a place, with nominal and nature's probabilities (K,)."""
@@ -96,12 +96,12 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     if problem.probability:  # margins for rounding may leave [0, 1]
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     chosen = solution.policy.rows[min(step, len(solution.policy.rows) - 1)][states]
-    taken = starts(counts)[:-1] + chosen - model.row_ptr[states]
+    chosen_places = starts(counts)[:-1] + chosen - model.row_ptr[states]
     # the value is at least that of the policy's row: its bound may be the better one
     if solution.spec.agent is MAX:
-        value = (np.maximum(now[0][states], lower[taken]), now[1][states])
+        value = (np.maximum(now[0][states], lower[chosen_places]), now[1][states])
     else:
-        value = (now[0][states], np.minimum(now[1][states], upper[taken]))
+        value = (now[0][states], np.minimum(now[1][states], upper[chosen_places]))
     sizes = model.marginals.sizes[model.row_marginals].astype(np.float64)
     outcomes = segment_sum(sizes, model.marginal_ptr)[rows]
     return Decisions(
@@ -201,16 +201,16 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
     3
     """
     most = horizon(spec)
-    left = None if most is None else most - steps
-    if left is not None and left <= 0:
+    steps_left = None if most is None else most - steps
+    if steps_left is not None and steps_left <= 0:
         return None
     match spec.objective:
-        case Until(earliest=earliest) | Globally(earliest=earliest) if left or earliest:
-            rest: dict[str, Any] = {"latest": left, "earliest": max(earliest - steps, 0)}
+        case Until(earliest=earliest) | Globally(earliest=earliest) if steps_left or earliest:
+            rest: dict[str, Any] = {"latest": steps_left, "earliest": max(earliest - steps, 0)}
         case Cumulative():
-            rest = {"steps": left}
+            rest = {"steps": steps_left}
         case Instantaneous():
-            rest = {"step": left}
+            rest = {"step": steps_left}
         case _:
             return spec
     return replace(spec, objective=replace(spec.objective, **rest))
@@ -218,8 +218,8 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
 
 def _decided(problem: Problem, step: int) -> BoolArray:
     """Return where (S,) the value is known when some steps are gone, whatever is done there."""
-    left = len(problem.steps) - 1 - step
-    return problem.steps[left].fixed if left >= 0 else problem.terminal
+    number = len(problem.steps) - 1 - step
+    return problem.steps[number].fixed if number >= 0 else problem.terminal
 
 
 def horizon(spec: Spec) -> int | None:

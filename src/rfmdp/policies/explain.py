@@ -306,10 +306,10 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
     deadline = time.monotonic() + seconds
     worth: list[IdentifierGain] = []
     for j in candidates[:TRIED]:
-        left = deadline - time.monotonic()
-        if left <= 0.0 and worth:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0.0 and worth:
             break
-        ((name, gain),) = gains(run.solution, [j], limits=Limits(seconds=max(left, 0.1)))
+        ((name, gain),) = gains(run.solution, [j], limits=Limits(seconds=max(remaining, 0.1)))
         worth.append(IdentifierGain(name, gain, int(samples[j]), float(widths[j])))
     return sorted(worth, key=lambda one: (-one.gain, one.samples))
 

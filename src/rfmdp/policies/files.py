@@ -45,7 +45,7 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
     place = Path(path)
     if place.suffix != ".csv":
         raise FileError(f"{place}: a policy is written as .csv; name such a file.")
-    with replacing(place) as part, part.open("x", encoding="utf-8", newline="") as file:
+    with replacing(place) as temporary, temporary.open("x", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(_lines(solved))
 
 
@@ -205,10 +205,10 @@ def _row(model: FactoredMDP, state: int, action: str, number: Any, line: int) ->
         row = first + int(number) - 1
         if first <= row < last and (named or not model.actions[model.row_actions[row]]):
             return row
-    known = ", ".join(dict.fromkeys(model.choice_name(row) for row in range(first, last)))
+    listed = ", ".join(dict.fromkeys(model.choice_name(row) for row in range(first, last)))
     raise ModelError(
         f"Line {line} of the policy: {model.state_name(state)} has no action {action!r}; it has: "
-        f"{known}."
+        f"{listed}."
     )
 
 

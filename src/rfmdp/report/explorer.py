@@ -87,10 +87,10 @@ def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
     model, rows = solution.explicit_model, options.rows
     place = np.full(model.states, -1, dtype=np.int32)
     place[options.states] = np.arange(len(options.states))
-    taken = np.isin(rows, options.chosen)
+    on_policy = np.isin(rows, options.chosen)
     widths = segment_lengths(model.successor_ptr)[rows]
     if widths.sum() > ENTRIES:  # then only the policy's own rows can be followed
-        widths = np.where(taken, widths, 0)
+        widths = np.where(on_policy, widths, 0)
     followed = rows[widths > 0]
     ids = entries(model.marginal_ptr, rows)
     return {
@@ -110,27 +110,27 @@ def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
 
 def _of_steps(options: Sequence[Decisions]) -> dict[str, AnyArray]:
     """Return what differs between steps, of one after the other."""
-    taken = [np.isin(step.rows, step.chosen) for step in options]
+    on_policy = [np.isin(step.rows, step.chosen) for step in options]
     return {
         "row_lower": _single(np.concatenate([step.lower for step in options]), -1.0),
         "row_upper": _single(np.concatenate([step.upper for step in options]), 1.0),
-        "taken": np.concatenate(taken).astype(np.uint8),
+        "taken": np.concatenate(on_policy).astype(np.uint8),
         "nature": np.concatenate([step.nature for step in options]).astype(np.float32),
     }
 
 
 def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
     """Return a header and arrays as one compressed text."""
-    parts, offset, table = [], 0, {}
+    blocks, offset, table = [], 0, {}
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).tobytes()
         data += b"\0" * (-len(data) % 8)  # typed arrays start at multiples of their size
         table[name] = [array.dtype.str[1:], offset, len(array)]
-        parts.append(data)
+        blocks.append(data)
         offset += len(data)
     head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     head += b" " * (-(len(head) + 4) % 8)
-    raw = len(head).to_bytes(4, "little") + head + b"".join(parts)
+    raw = len(head).to_bytes(4, "little") + head + b"".join(blocks)
     return base64.b64encode(zlib.compress(raw, 7)).decode()
 
 

@@ -81,15 +81,15 @@ def write_report(
     FileError
         If the file cannot be written.
     """
-    given = [results] if isinstance(results, Solution | Run) else results
-    sections = [_section(result) for result in given] if isinstance(given, Iterable) else []
+    listed = [results] if isinstance(results, Solution | Run) else results
+    sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []
     if not sections:
         raise UnsupportedError(
             f"write_report: must be a list with a result at least, got {results!r:.60}."
         )
     text = _page(sections, title, command)
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
@@ -99,7 +99,7 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
     explored = [s for s in sections if s.explorer is not None]
     left_out = explored[EXPLORERS:]
     explored = explored[:EXPLORERS]
-    parts = [
+    lines = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -108,27 +108,27 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
         f'<div class="cards">{"".join(s.card for s in sections)}</div>',
     ]
     if charts:
-        parts.append('<h2>Curves</h2><div id="curves" class="card"></div>')
-        parts.append(f'<script type="application/json" id="charts">{_json(charts)}</script>')
+        lines.append('<h2>Curves</h2><div id="curves" class="card"></div>')
+        lines.append(f'<script type="application/json" id="charts">{_json(charts)}</script>')
     for number, chosen in enumerate(explored):
         assert chosen.explorer is not None
-        parts.append(
+        lines.append(
             f"<h2>Policy explorer: {escape(chosen.title)}</h2>{_scope(chosen.explorer)}"
             f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
             f'data-place="place-{number}">{explorer(chosen.explorer)}</script>'
         )
     if left_out:
         titles = "; ".join(escape(s.title) for s in left_out)
-        parts.append(
+        lines.append(
             f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
             f"another page for: {titles}.</p>"
         )
     if results := [s.cells for s in sections if s.cells]:
-        parts.append(f"<h2>Results</h2>{_folded(results)}")
-    parts += _models(sections)
-    parts.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
-    parts.append(f"<script>{_asset('page.js')}</script></body></html>")
-    return "\n".join(parts) + "\n"
+        lines.append(f"<h2>Results</h2>{_folded(results)}")
+    lines += _models(sections)
+    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
+    lines.append(f"<script>{_asset('page.js')}</script></body></html>")
+    return "\n".join(lines) + "\n"
 
 
 def _section(result: object) -> Section:

@@ -322,8 +322,8 @@ def _check_pointers(name: str, ptr: IntArray, end: int | None, least: int) -> No
         raise ModelError(f"Marginal {low[0]}: must have at least one outcome; see {name}.")
 
 
-def _join(parts: Sequence[FloatArray]) -> FloatArray:
-    return np.concatenate(parts) if parts else np.empty(0)
+def _join(arrays: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate(arrays) if arrays else np.empty(0)
 
 
 def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float = 0.0) -> Marginals:

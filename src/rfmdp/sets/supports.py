@@ -54,7 +54,7 @@ class Supports:
     members: Int32Array  # outcomes of all supports, numbered within their marginal
 
 
-class _Part(NamedTuple):
+class _Family(NamedTuple):
     """Some of the supports."""
 
     owner: IntArray  # (B,) the marginal of each
@@ -89,14 +89,14 @@ def supports(marginals: Marginals) -> Supports:
     simplex = _whole_simplex(marginals)
     summed = (kind == Kind.BOX) | ((kind == Kind.L1) & ~simplex)
     free = possible & ~required
-    parts = [
+    families = [
         _any_one(ptr, free, possible, np.flatnonzero(~flexible), True),
         _any_one(ptr, free, required, chosen(simplex), False),
         *_by_sums(marginals, free, required, chosen(summed)),
     ]
-    parts += [_smooth_ball(marginals, required, int(j)) for j in chosen(kind == Kind.LP)]
-    parts += [_polytope(marginals, int(j)) for j in chosen(kind == Kind.POLYTOPE)]
-    return _assemble(possible, flexible, parts)
+    families += [_smooth_ball(marginals, required, int(j)) for j in chosen(kind == Kind.LP)]
+    families += [_polytope(marginals, int(j)) for j in chosen(kind == Kind.POLYTOPE)]
+    return _assemble(possible, flexible, families)
 
 
 def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
@@ -138,7 +138,7 @@ def _whole_simplex(marginals: Marginals) -> BoolArray:
 
 def _any_one(
     ptr: IntArray, free: BoolArray, required: BoolArray, which: IntArray, none: bool
-) -> _Part:
+) -> _Family:
     """Return the supports of sets that need any one of their free outcomes, or even none.
 
     The free ones are taken one at a time; all required ones are in every support.
@@ -164,7 +164,7 @@ def _with_required(
     minimal: BoolArray,
     support: IntArray,
     place: IntArray,
-) -> _Part:
+) -> _Family:
     """Return supports with the required outcomes of their sets and some others.
 
     owner, minimal : (B,) of every support
@@ -176,12 +176,12 @@ def _with_required(
     place = np.concatenate([place, every[required[every]]])
     order = np.argsort(support * ptr[-1] + place, kind="stable")  # mostly in order already
     counts = np.bincount(support, minlength=len(owner))
-    return _Part(owner, minimal, counts, (place - ptr[owner[support]])[order])
+    return _Family(owner, minimal, counts, (place - ptr[owner[support]])[order])
 
 
 def _by_sums(
     marginals: Marginals, free: BoolArray, required: BoolArray, which: IntArray
-) -> Iterator[_Part]:
+) -> Iterator[_Family]:
     """Yield the supports of boxes and L1 balls, which are questions of sums.
 
     A box needs upper bounds of one in all; an L1 ball may lose twice its weights up to the radius.
@@ -206,7 +206,7 @@ def _by_sums(
 
 def _none_or_any_one(
     marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, j: int
-) -> _Part | None:
+) -> _Family | None:
     """Return the supports of set j if it needs none of its free outcomes, or any one; else None.
 
     There is at most one more than free outcomes, so that a large set is no problem.
@@ -227,7 +227,7 @@ def _none_or_any_one(
 
 def _enumerate(
     marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, which: IntArray
-) -> Iterator[_Part]:
+) -> Iterator[_Family]:
     """Yield the supports of some boxes and L1 balls, see `_by_sums`."""
     ptr = marginals.outcome_ptr
     every = entries(ptr, which)
@@ -268,8 +268,8 @@ def _enumerate(
         total = np.diff(family_ends[:count, 1], prepend=0)
         home_of = np.repeat(np.arange(count), total)
         minimal = np.arange(len(home_of)) < family_ends[home_of, 0]
-        taken = masks[: len(home_of)]
-        support, bit = np.nonzero(taken[:, None] >> np.arange(int(taken.max()).bit_length()) & 1)
+        codes = masks[: len(home_of)]
+        support, bit = np.nonzero(codes[:, None] >> np.arange(int(codes.max()).bit_length()) & 1)
         outcome = place[ends[done + home_of[support]] + bit]
         yield _with_required(ptr, required, which[done + home_of], minimal, support, outcome)
         done += count
@@ -366,7 +366,7 @@ def _ball(marginals: Marginals, j: int | np.integer) -> LpBall:
     return LpBall(nominal, float(marginals.radius[j]), float(marginals.exponent[j]))
 
 
-def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
+def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Family:
     """Return the supports of an Lp ball with 1 < p < inf."""
     ball, fixed = _ball(marginals, j), required[segment(marginals.outcome_ptr, j)]
     free = np.flatnonzero(~fixed)
@@ -400,13 +400,13 @@ def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
     return _of_lines(j, lines, few)
 
 
-def _polytope(marginals: Marginals, j: int) -> _Part:
+def _polytope(marginals: Marginals, j: int) -> _Family:
     """Return the supports of one polytope: of its vertices, those minimal for some outcome."""
     corners = marginals.corners[segment(marginals.corner_ptr, j)]
     return _families(j, corners.reshape(-1, int(marginals.sizes[j])) > 0.0)
 
 
-def _families(j: int, lines: BoolArray) -> _Part:
+def _families(j: int, lines: BoolArray) -> _Family:
     """Return the minimal supports of a list (B, X), and those minimal for some outcome."""
     masks = {int.from_bytes(np.packbits(line, bitorder="little").tobytes(), "little"): line
              for line in lines}  # fmt: skip
@@ -423,10 +423,10 @@ def _minimal(masks: list[int]) -> list[int]:
     return [a for a in masks if not any(b != a and b & a == b for b in masks)]
 
 
-def _of_lines(j: int, lines: BoolArray, minimal: int) -> _Part:
+def _of_lines(j: int, lines: BoolArray, minimal: int) -> _Family:
     """Return supports of marginal j given as booleans (B, X), the first ones minimal."""
     first = np.arange(len(lines)) < minimal
-    return _Part(np.full(len(lines), j), first, lines.sum(axis=1), np.nonzero(lines)[1])
+    return _Family(np.full(len(lines), j), first, lines.sum(axis=1), np.nonzero(lines)[1])
 
 
 def _too_many(j: int) -> str:
@@ -437,9 +437,9 @@ def _too_many(j: int) -> str:
     )
 
 
-def _assemble(possible: BoolArray, flexible: BoolArray, parts: list[_Part]) -> Supports:
+def _assemble(possible: BoolArray, flexible: BoolArray, families: list[_Family]) -> Supports:
     """Sort the supports of all parts by marginal."""
-    owner, minimal, counts, members = map(np.concatenate, zip(*parts, strict=True))
+    owner, minimal, counts, members = map(np.concatenate, zip(*families, strict=True))
     order = np.argsort(owner, kind="stable")
     support_ptr = starts(np.bincount(owner, minlength=len(flexible)))
     few = np.bincount(owner[minimal], minlength=len(flexible))

@@ -60,17 +60,17 @@ def vertices_bulk(
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
-    parts: list[tuple[IntArray, FloatArray]] = []
+    groups: list[tuple[IntArray, FloatArray]] = []
     for kind, size in sorted({(int(k), int(x)) for k, x in zip(kinds, sizes, strict=True)}):
         place = np.flatnonzero((kinds == kind) & (sizes == size))
         item, points = _same_kind(marginals, which[place], Kind(kind), size, limit)
-        parts.append((place[item], points))
+        groups.append((place[item], points))
     counts = np.zeros(len(which), dtype=np.int64)
-    for place, _ in parts:
+    for place, _ in groups:
         np.add.at(counts, place, 1)
     vertex_ptr = starts(counts * sizes)
     flat = np.empty(vertex_ptr[-1])
-    for place, points in parts:
+    for place, points in groups:
         # rank of a vertex within its marginal: places ascend within a part
         rank = np.arange(len(place)) - np.searchsorted(place, place)
         start = vertex_ptr[place] + rank * points.shape[1]
@@ -118,15 +118,15 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
 
     They are built in pieces that keep the memory in between small.
     """
-    parts = []
+    pieces = []
     for owner, boxes in groups:
         size = boxes.lower.shape[1]
         most = size * math.comb(size - 1, (size - 1) // 2)
         step = max(1, CHUNK // most)
         for start in range(0, len(owner), step):
             box, points = box_points(boxes.part(slice(start, start + step)), step * limit)
-            parts.append((owner[start + box], points))
-    owner, points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            pieces.append((owner[start + box], points))
+    owner, points = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     if np.bincount(owner).max() > limit:
         raise UnsupportedError(
             f"A set with {points.shape[1]} outcomes has more vertices than the limit of {limit}; "
@@ -172,7 +172,7 @@ def int_boxes(lower: FloatArray, upper: FloatArray) -> list[tuple[IntArray, Boxe
     Boxes have to be as `families.settled_boxes` leaves them. One with a single member has widths
     of zero.
     """
-    parts = []
+    groups = []
     for which, bits in _by_bits(np.concatenate([lower, upper], axis=1), lower.shape[1]):
         low, high = to_units(lower[which], bits), to_units(upper[which], bits)
         width, one = high - low, 1 << bits
@@ -180,8 +180,8 @@ def int_boxes(lower: FloatArray, upper: FloatArray) -> list[tuple[IntArray, Boxe
         # rounding may leave more or less than one in a box with one member
         single = (mass <= 0) | (high.sum(axis=1) <= one)
         width[single], mass[single] = 0, 0
-        parts.append((which, Boxes(lower[which], upper[which], low, width, mass, bits)))
-    return parts
+        groups.append((which, Boxes(lower[which], upper[which], low, width, mass, bits)))
+    return groups
 
 
 def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArray, Boxes]]:
@@ -196,7 +196,7 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
     values above it in the order that makes the removal unique. Different receivers give
     different points, because only the receiver lies above its nominal probability.
     """
-    size, parts = nominal.shape[1], []
+    size, groups = nominal.shape[1], []
     reach = np.minimum(radius, 2.0)
     for which, unit_bits in _by_bits(np.column_stack([nominal, reach]), size + 2):
         bits = unit_bits + 1  # so that half of the radius is whole
@@ -221,8 +221,8 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
         fixed = still[ball]
         width[fixed], mass[fixed] = 0, 0
         lower[fixed] = upper[fixed] = nominal[which[ball[fixed]]]
-        parts.append((which[ball], Boxes(lower, upper, base, width, mass, bits)))
-    return parts
+        groups.append((which[ball], Boxes(lower, upper, base, width, mass, bits)))
+    return groups
 
 
 def box_points(boxes: Boxes, limit: int) -> tuple[IntArray, FloatArray]:
@@ -235,23 +235,23 @@ def box_points(boxes: Boxes, limit: int) -> tuple[IntArray, FloatArray]:
     UnsupportedError
         If the boxes have more than `limit` vertices together.
     """
-    box, choice, left = _choices(boxes.width, boxes.mass, limit)
+    box, choice, remaining_mass = _choices(boxes.width, boxes.mass, limit)
     points = np.where(choice == UPPER, boxes.upper[box], boxes.lower[box])
     row, column = np.nonzero(choice == FRACTION)
-    fraction = boxes.base[box[row], column] + left[row]
+    fraction = boxes.base[box[row], column] + remaining_mass[row]
     points[row, column] = to_floats(fraction, boxes.bits)
-    keep = _distinct(boxes, box, choice, left, points)
+    keep = _distinct(boxes, box, choice, remaining_mass, points)
     return box[keep], points[keep]
 
 
 def _distinct(
-    boxes: Boxes, box: IntArray, choice: AnyArray, left: AnyArray, points: FloatArray
+    boxes: Boxes, box: IntArray, choice: AnyArray, remaining_mass: AnyArray, points: FloatArray
 ) -> BoolArray:
     """Return one of each group of vertices that differ by `MERGED` and have equal supports."""
     row, column = np.nonzero(choice == FRACTION)
     near = to_units(np.array([MERGED]), boxes.bits)[0]
-    to_lower = left[row] <= near
-    to_upper = boxes.width[box[row], column] - left[row] <= near
+    to_lower = remaining_mass[row] <= near
+    to_upper = boxes.width[box[row], column] - remaining_mass[row] <= near
     snapped = to_lower | to_upper
     keep = np.ones(len(box), dtype=np.bool_)
     if not snapped.any():
@@ -307,34 +307,34 @@ def _by_bits(numbers: FloatArray, terms: int) -> list[tuple[IntArray, int]]:
     short = 62 - math.ceil(math.log2(terms + 1))
     scaled = np.ldexp(numbers, short)
     fits = np.all(scaled == np.rint(scaled), axis=1)
-    parts = [(np.flatnonzero(fits), short)]
+    groups = [(np.flatnonzero(fits), short)]
     long = np.flatnonzero(~fits)
     if len(long):
         least = float(np.min(numbers[long], where=numbers[long] > 0.0, initial=1.0))
         # Python's integers: sums in units as small as these may not fit into 64 bits
-        parts.append((long, max(63, 54 - math.frexp(least)[1])))
-    return [(which, bits) for which, bits in parts if len(which)]
+        groups.append((long, max(63, 54 - math.frexp(least)[1])))
+    return [(which, bits) for which, bits in groups if len(which)]
 
 
 def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, AnyArray, AnyArray]:
-    """Return (box, choice, left) of all vertices: choice (V, X) of LOWER, FRACTION, UPPER."""
+    """Return (box, choice, mass) of all vertices: choice (V, X) of LOWER, FRACTION, UPPER."""
     boxes, size = widths.shape
     # rest[:, k]: what the entries from k on can still take
     rest = np.zeros((boxes, size + 1), dtype=widths.dtype)
     rest[:, :-1] = np.cumsum(widths[:, ::-1], axis=1)[:, ::-1]
     box = np.arange(boxes)
-    left = mass
+    remaining_mass = mass
     fraction = np.zeros(boxes, dtype=widths.dtype)
     trail = []
     for k in range(size):
         width = widths[box, k]
-        next_left = np.stack([left, left, left - width], axis=1)
+        next_mass = np.stack([remaining_mass, remaining_mass, remaining_mass - width], axis=1)
         next_fraction = np.stack([fraction, width, fraction], axis=1)
         open_ = next_fraction > 0
         # with a fractional entry of width f the mass left at the end lies strictly in (0, f)
         low = np.where(open_, 1, 0)
         high = np.where(open_, next_fraction - 1, 0) + rest[box, k + 1][:, None]
-        keep = (low <= next_left) & (next_left <= high)
+        keep = (low <= next_mass) & (next_mass <= high)
         keep[:, FRACTION] &= (fraction == 0) & (width > 0)
         keep[:, UPPER] &= width > 0
         child = np.flatnonzero(keep)
@@ -346,9 +346,9 @@ def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, An
         parent = child // 3
         trail.append((parent, (child % 3).astype(np.int8)))
         box = box[parent]
-        left = next_left.ravel()[child]
+        remaining_mass = next_mass.ravel()[child]
         fraction = next_fraction.ravel()[child]
-    return box, _walk_back(trail, len(box)), left
+    return box, _walk_back(trail, len(box)), remaining_mass
 
 
 def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:

@@ -52,15 +52,15 @@ class Check:
         return self.log_e_value >= -math.log(self.level)
 
     def __str__(self) -> str:
-        left = f"; not tested, too many counts: {', '.join(self.omitted)}" if self.omitted else ""
+        note = f"; not tested, too many counts: {', '.join(self.omitted)}" if self.omitted else ""
         if not self.tested:
-            return f"{self.assumption}: not tested{left or ', nothing to compare'}"
+            return f"{self.assumption}: not tested{note or ', nothing to compare'}"
         verdict = "contradicted by the data" if self.alarm else "no alarm"
         shown = (
             f"e-value {_power(self.log_e_value)} of {self.tested}, alarm at {1 / self.level:.6g}"
         )
         where = f", most in {self.worst} ({_power(self.log_worst)})" if self.log_worst > 0.0 else ""
-        return f"{self.assumption}: {verdict} ({shown}{where}{left})"
+        return f"{self.assumption}: {verdict} ({shown}{where}{note})"
 
 
 class Evidence:
@@ -143,11 +143,11 @@ class Evidence:
     def checks(self, level: float) -> tuple[Check, ...]:
         """Return what is said about the assumptions; all alarms together have one level."""
         self._count()
-        seen = self._times > 0
-        rows, successors = self._pairs.rows[seen], self._pairs.successors[seen]
+        counted = self._times > 0
+        rows, successors = self._pairs.rows[counted], self._pairs.successors[counted]
         earlier = [_tabled(self._model, name, table) for name, table in self.tables.items() if name]
         time = [_tabled(self._model, "the time", self.tables[""])] if "" in self.tables else []
-        times = self._times[seen].astype(np.float64)
+        times = self._times[counted].astype(np.float64)
         shown = shown_outcomes(self._model, rows, successors)
         families = {
             INDEPENDENCE: _other_factors(self._model, shown, times),
@@ -155,10 +155,10 @@ class Evidence:
             SHARING: _undeclared(self._model, rows, shown, times),
             MARKOV: earlier,
         }
-        left = {STATIONARITY: [name for name in self.omitted if name == "time"]}
-        left[MARKOV] = [name for name in self.omitted if name != "time"]
+        omitted = {STATIONARITY: [name for name in self.omitted if name == "time"]}
+        omitted[MARKOV] = [name for name in self.omitted if name != "time"]
         return tuple(
-            _joined(self._model, name, family, level / len(families), tuple(left.get(name, ())))
+            _joined(self._model, name, family, level / len(families), tuple(omitted.get(name, ())))
             for name, family in families.items()
         )
 

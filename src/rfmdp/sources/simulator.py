@@ -109,9 +109,9 @@ class Simulator:
         size = max(1, SLICE // max(request.length, 1))
         for begin in range(0, request.count, size):
             end = min(begin + size, request.count)
-            part = replace(request, first=request.first + begin, count=end - begin)
+            batch = replace(request, first=request.first + begin, count=end - begin)
             ends = returns[begin:end], final[begin:end], lengths[begin:end]
-            steps += self.call(part, (counts, NO_INTS, NO_INTS), paid=paid, ends=ends)[1]
+            steps += self.call(batch, (counts, NO_INTS, NO_INTS), paid=paid, ends=ends)[1]
         return DrawnTrajectories(counts, returns, final, steps)
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:

@@ -53,9 +53,9 @@ class Paid:
 
     def take(self, at: IntArray) -> Paid:
         """Return and forget what some of them paid."""
-        taken = Paid(self.sums[at], self.least[at], self.most[at])
+        paid = Paid(self.sums[at], self.least[at], self.most[at])
         self.sums[at], self.least[at], self.most[at] = 0.0, np.inf, -np.inf
-        return taken
+        return paid
 
 
 Payer: TypeAlias = Callable[[IntArray, IntArray], Paid]

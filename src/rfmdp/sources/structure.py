@@ -201,6 +201,6 @@ def unknown_move(
         return effects[outcome](states) if effects else {variable: low + outcome}
 
     # each is an object of its own: the same one would be the same unknown
-    known = unknown(outcomes) if prior is None else prior
-    sets = [Interval(known.lower, known.upper) for _ in range(math.prod(sizes))]
+    bounds = unknown(outcomes) if prior is None else prior
+    sets = [Interval(bounds.lower, bounds.upper) for _ in range(math.prod(sizes))]
     return Move(variable, sets, effect, identify)

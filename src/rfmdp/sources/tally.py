@@ -78,23 +78,23 @@ def count_transitions(
     """
     from rfmdp.kernels.identify import count_transitions as kernel
 
-    taken, after = (np.ascontiguousarray(a, dtype=np.int64) for a in (rows, successors))
-    if taken.shape != after.shape or taken.ndim != 1:
+    flat_rows, after = (np.ascontiguousarray(a, dtype=np.int64) for a in (rows, successors))
+    if flat_rows.shape != after.shape or flat_rows.ndim != 1:
         raise ModelError(
             f"Transitions: rows and successors must be flat and of one length, found shapes "
-            f"{taken.shape} and {after.shape}."
+            f"{flat_rows.shape} and {after.shape}."
         )
-    if np.any((taken < 0) | (taken >= model.rows)):
+    if np.any((flat_rows < 0) | (flat_rows >= model.rows)):
         raise ModelError(f"Transitions: rows must be within 0..{model.rows - 1}.")
-    seen = Tally.empty(model) if tally is None else tally
-    fault = kernel(taken, after, model.structure, seen.arrays)
+    total = Tally.empty(model) if tally is None else tally
+    fault = kernel(flat_rows, after, model.structure, total.arrays)
     if fault >= 0:
         raise ModelError(
-            f"Transition {fault}: {model.row_name(int(taken[fault]))} must lead to one of its "
+            f"Transition {fault}: {model.row_name(int(flat_rows[fault]))} must lead to one of its "
             f"declared successors, found state {after[fault]}. Guarantees from this data are void: "
             "declare the outcome."
         )
-    return seen
+    return total
 
 
 class ShownOutcomes(NamedTuple):

@@ -71,7 +71,7 @@ def solve_blocks(
     model: FactoredMDP,
     spec: Spec,
     block: IntArray,
-    known: FloatArray,
+    values: FloatArray,
     choice: IntArray,
     solve: SolveTotal,
 ) -> BlockBounds:
@@ -81,15 +81,15 @@ def solve_blocks(
     ----------
     block : (S,)
         As `number_blocks` makes them: those with odd numbers are won by staying.
-    known : (S,)
-        The values of states that are in no block.
+    values : (S,)
+        Those of states that are in no block.
     choice : (S,)
         The rows there.
     """
     settled = block < 0
     bounds = BlockBounds(
-        np.where(settled, known, 0.0), np.where(settled, known, 1.0), choice.copy(),
-        block, (np.where(settled, known, 0.0), np.where(settled, known, 1.0)),
+        np.where(settled, values, 0.0), np.where(settled, values, 1.0), choice.copy(),
+        block, (np.where(settled, values, 0.0), np.where(settled, values, 1.0)),
     )  # fmt: skip
     for number in range(int(block.max(initial=-1)) + 1):
         states = np.flatnonzero(block == number)
@@ -110,16 +110,16 @@ def _settle(
 
     Of a won block `low` and `high` are bounds of losing it; lower bounds are proven by `high`.
     """
-    part, exits = _part(model, states)
+    submodel, exits = _submodel(model, states)
     low, high = bounds.lower[exits], bounds.upper[exits]
     agent, nature = spec.agent, spec.nature
     if won:
         low, high = one_minus(high, -1.0), one_minus(low, 1.0)
         agent, nature = agent.opposite, nature.opposite
-    from_below = solve(*_paying(part, len(states), low, agent, nature))
+    from_below = solve(*_paying(submodel, len(states), low, agent, nature))
     from_above = from_below
     if not np.array_equal(low, high):
-        from_above = solve(*_paying(part, len(states), high, agent, nature))
+        from_above = solve(*_paying(submodel, len(states), high, agent, nature))
     low, high = np.zeros(len(states)), np.ones(len(states))
     if from_below.lower is not None:
         low = np.clip(from_below.lower[: len(states)], 0.0, 1.0)
@@ -133,13 +133,13 @@ def _settle(
     bounds.lower[states], bounds.upper[states] = low, high
     guarantee = from_below if (spec.agent is MAX) is not won else from_above
     rows = guarantee.policy.rows[0][: len(states)]
-    bounds.choice[states] = rows - part.row_ptr[: len(states)] + model.row_ptr[states]
+    bounds.choice[states] = rows - submodel.row_ptr[: len(states)] + model.row_ptr[states]
     for solution in (from_below, from_above):
         if solution.status not in (Status.CERTIFIED, Status.GAP_OPEN):
             bounds.stopped = solution.status
 
 
-def _part(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArray]:
+def _submodel(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArray]:
     """Return the model of some states (n,), then those (m,) that they lead to, then an end.
 
     From the states that they lead to all moves go to the end, and there it stays: each has a row of
@@ -155,26 +155,26 @@ def _part(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArray]:
     arrays = row_arrays(model, np.concatenate([inside, model.row_ptr[exits], [0]]))
     successors = np.full(arrays["successor_ptr"][-1], len(counts) - 1, dtype=np.int32)
     successors[: len(following)] = number[following]
-    part = replace(
+    submodel = replace(
         model, row_ptr=starts(counts), successors=successors, initial=np.array([0]), labels={},
         rewards={}, variables=(), valuations=np.empty((0, 0), dtype=np.int32), formulas={},
         provenance=None, **arrays,
     )  # fmt: skip
-    return part, exits
+    return submodel, exits
 
 
 def _paying(
-    part: FactoredMDP, states: int, payoff: FloatArray, agent: Direction, nature: Direction
+    submodel: FactoredMDP, states: int, payoff: FloatArray, agent: Direction, nature: Direction
 ) -> tuple[FactoredMDP, Spec]:
-    """Return the part in which the states that it leads to pay (m,), and what is asked of it.
+    """Return the submodel in which the states that it leads to pay (m,), and what is asked of it.
 
     Where all pay 0 or 1 that is a probability to reach, of which the graph knows more.
     """
     if np.isin(payoff, (0.0, 1.0)).all():
-        target = np.zeros(part.states, dtype=np.bool_)
+        target = np.zeros(submodel.states, dtype=np.bool_)
         target[states:-1] = payoff == 1.0
-        return part, Spec(Reach(target), agent, nature)
-    row = np.zeros(part.rows)
-    row[part.row_ptr[states] : part.row_ptr[states] + len(payoff)] = payoff
-    rewards = {PAYOFF: Rewards(np.zeros(part.states), row)}
-    return replace(part, rewards=rewards), Spec(Total(PAYOFF), agent, nature)
+        return submodel, Spec(Reach(target), agent, nature)
+    row = np.zeros(submodel.rows)
+    row[submodel.row_ptr[states] : submodel.row_ptr[states] + len(payoff)] = payoff
+    rewards = {PAYOFF: Rewards(np.zeros(submodel.states), row)}
+    return replace(submodel, rewards=rewards), Spec(Total(PAYOFF), agent, nature)

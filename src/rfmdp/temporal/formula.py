@@ -74,13 +74,13 @@ class Progression:
 
     def step(self, state: int, letter: Letter) -> int:
         """Return the state after a letter."""
-        left = NO
+        result = NO
         for clause in self._obligations[state]:
             rest = YES
             for literal in clause:
                 rest = _both(rest, self._after(literal, letter))
-            left = _either(left, rest)
-        return self._number(left)
+            result = _either(result, rest)
+        return self._number(result)
 
     def priority(self, state: int) -> int:
         """Return 2 where a play that stays for ever is accepted, else 1."""

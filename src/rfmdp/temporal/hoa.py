@@ -153,8 +153,8 @@ class HoaAutomaton:
                 priority = self._normal([*of_state, *_numbers(match[3])])
                 self._edges[source].append((guard, int(match[2]), priority))
             else:
-                found = text[place : place + 20].strip()
-                raise ValueError(f"expected State: or a transition with a label, found {found}")
+                excerpt = text[place : place + 20].strip()
+                raise ValueError(f"expected State: or a transition with a label, found {excerpt}")
             place = match.end()
         targets = {edge[1] for edges in self._edges.values() for edge in edges}
         missing = sorted({self._start, *targets} - set(self._edges))
@@ -171,11 +171,11 @@ def _guard(tokens: list[str], atoms: int) -> Guard:
     rest = list(tokens)
 
     def joined(sign: str, operand: Callable[[], Guard], holds: Callable[..., bool]) -> Guard:
-        parts = [operand()]
+        guards = [operand()]
         while rest[:1] == [sign]:
             rest.pop(0)
-            parts.append(operand())
-        return parts[0] if len(parts) == 1 else lambda letter: holds(p(letter) for p in parts)
+            guards.append(operand())
+        return guards[0] if len(guards) == 1 else lambda letter: holds(g(letter) for g in guards)
 
     def either() -> Guard:
         return joined("|", lambda: joined("&", one, all), any)
@@ -227,7 +227,7 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
         If Spot is not installed, or has no answer.
     """
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", SCRIPT],
             input=_written(tree), capture_output=True, text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
@@ -236,16 +236,16 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
             f"Spot found no automaton of '{text}' in {SECONDS:g} s; give one, "
             "`automaton=read_automaton(FILE)`."
         ) from None
-    if "No module named 'spot'" in done.stderr:
+    if "No module named 'spot'" in result.stderr:
         raise UnsupportedError(
             f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs "
             "Spot, pip install 'rfmdp[ltl]', or an automaton in the HOA format, "
             "`automaton=read_automaton(FILE)`."
         )
-    if done.returncode != 0:
-        reason = done.stderr.strip().rpartition("\n")[2]
+    if result.returncode != 0:
+        reason = result.stderr.strip().rpartition("\n")[2]
         raise UnsupportedError(f"Spot has no automaton of '{text}': {reason}")
-    return HoaAutomaton(done.stdout, "Spot's automaton")
+    return HoaAutomaton(result.stdout, "Spot's automaton")
 
 
 def _written(tree: Tree) -> str:

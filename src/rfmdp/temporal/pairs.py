@@ -189,16 +189,16 @@ class _SupportGame:
                 yield [(int(vertices[np.argmax(loss)]), NOWHERE)]
                 continue
             places = [segment(faces.entry_ptr, vertex) for vertex in vertices[loss >= -SAME]]
-            taken = [faces.successor[at][faces.taken[at]] for at in places]
-            yield list(zip(vertices[loss >= -SAME].tolist(), taken, strict=True))
+            supports = [faces.successor[at][faces.taken[at]] for at in places]
+            yield list(zip(vertices[loss >= -SAME].tolist(), supports, strict=True))
 
     def vertices(self, choice: IntArray, sure: BoolArray) -> list[int]:
         """Return the vertices of `faces` that a policy of this game takes where it wins, (S,)."""
         states = self.first + np.arange(len(self.choices))
         places = choice[states] - self.model.row_ptr[states]
         lines = zip(self.choices, places, sure[states], strict=True)
-        taken = [line[k] for line, k, wins in lines if wins and line]
-        return [vertex for vertex in taken if vertex >= 0]
+        chosen = [line[k] for line, k, wins in lines if wins and line]
+        return [vertex for vertex in chosen if vertex >= 0]
 
 
 def _written(sizes: list[int], moves: list[list[list[int]]]) -> FactoredMDP:
@@ -229,12 +229,12 @@ def _restriction(model: FactoredMDP, faces: Faces, vertices: list[int]) -> Restr
         row = int(faces.rows[faces.owner[vertex]])
         ids = model.row_marginals[segment(model.marginal_ptr, row)].tolist()
         joint = faces.distribution(vertex).reshape([int(model.marginals.sizes[j]) for j in ids])
-        taken = faces.taken[segment(faces.entry_ptr, vertex)].reshape(joint.shape)
+        support = faces.taken[segment(faces.entry_ptr, vertex)].reshape(joint.shape)
         for axis, j in enumerate(ids):
             others = tuple(k for k in range(len(ids)) if k != axis)
             if model.marginals.kind[j] in (Kind.SINGLETON, Kind.LP):
                 continue
-            point = np.where(taken.any(axis=others), joint.sum(axis=others), 0.0)
+            point = np.where(support.any(axis=others), joint.sum(axis=others), 0.0)
             box = _box(model, j, point)
             if box is None:
                 return None

@@ -62,11 +62,14 @@ class ParityGame:
     solve: Solve
     begun: float
 
-    def solve_part(self, part: FactoredMDP, pull: Spec, precision: float) -> Solution:
+    def solve_block(self, submodel: FactoredMDP, pull: Spec, precision: float) -> Solution:
         """Return the solution of a block."""
-        left = max(self.limits.seconds - (time.monotonic() - self.begun), 1e-9)
-        limits = replace(self.limits, precision=precision, measure=Measure.ABSOLUTE, seconds=left)
-        return self.solve(part, pull, limits=limits, states=np.ones(part.states, dtype=np.bool_))
+        seconds = max(self.limits.seconds - (time.monotonic() - self.begun), 1e-9)
+        limits = replace(
+            self.limits, precision=precision, measure=Measure.ABSOLUTE, seconds=seconds
+        )
+        everywhere = np.ones(submodel.states, dtype=np.bool_)
+        return self.solve(submodel, pull, limits=limits, states=everywhere)
 
     def closed(self, lower: FloatArray, upper: FloatArray) -> bool:
         """Return whether bounds are as close as wanted."""
@@ -225,11 +228,11 @@ def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray
         rows = graph.rows & inside[graph.edges.row_state]
         while True:  # what can stay at all
             rows &= graph.rows_can_stay(inside)
-            left = np.zeros_like(inside)
-            left[graph.edges.row_state[rows]] = True
-            if np.array_equal(left, inside):
+            staying = np.zeros_like(inside)
+            staying[graph.edges.row_state[rows]] = True
+            if np.array_equal(staying, inside):
                 break
-            inside = left
+            inside = staying
             rows &= inside[graph.edges.row_state]
         arena = Arena(inside, rows)
         lost[number], won[number] = (
@@ -245,12 +248,12 @@ def _closer_and_closer(
 ) -> BlockBounds:
     """Return bounds of a game in blocks, each solved more precisely until they are close."""
     precision = game.limits.precision / (4.0 * (block.max(initial=0) + 1))
-    known = sure.astype(np.float64)
+    values = sure.astype(np.float64)
     for _ in range(ATTEMPTS):
         sharper = max(precision, SHARPEST)
         bounds = solve_blocks(
-            game.model, game.spec, block, known, choice,
-            partial(game.solve_part, precision=sharper),
+            game.model, game.spec, block, values, choice,
+            partial(game.solve_block, precision=sharper),
         )  # fmt: skip
         if game.closed(bounds.lower, bounds.upper) or bounds.stopped or sharper == SHARPEST:
             break

@@ -185,9 +185,9 @@ def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP
         elif 0 <= number < len(formula.atoms):
             atoms.append(formula.atoms[number])
         else:
-            known = [f"p{k}" for k in range(len(formula.atoms))] + sorted(base.labels)
+            names = [f"p{k}" for k in range(len(formula.atoms))] + sorted(base.labels)
             raise ModelError(
-                f"The propositions of an automaton must be among {', '.join(known)} (p0, p1, ... "
+                f"The propositions of an automaton must be among {', '.join(names)} (p0, p1, ... "
                 f"are the state formulas of the property); found {name!r}."
             )
     return replace(formula, atoms=tuple(atoms))
@@ -325,9 +325,9 @@ def product_of_pairs(
 ) -> Product:
     """Return the product over pairs of a state and a state of the automaton, see `Product`."""
     code = _letter_codes(base.states, tuple(where(base, atom) for atom in formula.atoms))
-    known = _letter_codes(len(table.letters), tuple(table.letters.T))
-    order = np.argsort(known)
-    letter = order[np.searchsorted(known[order], code)]
+    letter_codes = _letter_codes(len(table.letters), tuple(table.letters.T))
+    order = np.argsort(letter_codes)
+    letter = order[np.searchsorted(letter_codes[order], code)]
     rows = entries(base.row_ptr, states)
     size = segment_lengths(base.successor_ptr[base.row_ptr])[states]
     require_memory(float(ENTRY * size.sum()), f"A product of {len(states):,} states")

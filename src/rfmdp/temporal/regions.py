@@ -33,8 +33,8 @@ class Arena:
 
     def without(self, states: BoolArray, rows: BoolArray, owner: Int32Array) -> Arena:
         """Return the arena without what was attracted."""
-        left = self.states & ~states
-        return Arena(left, self.rows & ~rows & left[owner])
+        rest = self.states & ~states
+        return Arena(rest, self.rows & ~rows & rest[owner])
 
 
 class Regions:

@@ -148,13 +148,13 @@ def learn(
     _check_numbers(beta, p_min, target)
     _check_together(data, env, seeds > 1 or scheduler is not None, resume, output)
     check_writable(output)
-    given = constants(const)
-    request, blueprint = property_and_blueprint(model, props, prop, given)
+    values = constants(const)
+    request, blueprint = property_and_blueprint(model, props, prop, values)
     setup = find(blueprint.name).learning if blueprint.is_domain else None
-    if setup is not None and not given:
-        given = {"instance": "learning"}
+    if setup is not None and not values:
+        values = {"instance": "learning"}
     with spoken_warnings():
-        hidden = blueprint.build(given, also_known=set(request.constants))
+        hidden = blueprint.build(values, also_known=set(request.constants))
         hidden = hidden.with_provenance(command=command_line())
     source: FactoredMDP | Source = hidden
     if data:
@@ -192,7 +192,7 @@ def learn(
                 local={} if setup is None else setup.local_states,
                 p_min=p_min,
                 resume=resume,
-                name=_name(env or model, given),
+                name=_name(env or model, values),
             )
     except KeyboardInterrupt:
         files = () if output is None else (seed_file(output, n, numbers) for n in numbers)
@@ -302,10 +302,10 @@ def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> N
     complain(f"seed {seed}: {error}")
 
 
-def _name(system: str, given: dict[str, str]) -> str:
+def _name(system: str, values: dict[str, str]) -> str:
     """Return the model or environment with its constants, for people."""
-    values = ", ".join(f"{name}={value}" for name, value in given.items())
-    return f"{system} ({values})" if values else system
+    listed = ", ".join(f"{name}={value}" for name, value in values.items())
+    return f"{system} ({listed})" if listed else system
 
 
 def _method_lines() -> Iterator[str]:
@@ -323,7 +323,7 @@ def _run_lines(run: Run, seed: int) -> Iterator[str]:
     yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
     for p in run.history:
         yield (
-            f"{p.trajectories:12d} {p.guarantee:11.6g} {_known(p.performance):>11} "
+            f"{p.trajectories:12d} {p.guarantee:11.6g} {_number_text(p.performance):>11} "
             f"{p.optimistic:11.6g} {p.replans:7d}"
         )
     yield run.statement()
@@ -365,7 +365,7 @@ def _run_record(run: Run, seed: int) -> dict[str, Any]:
     }
 
 
-def _known(performance: float) -> str:
+def _number_text(performance: float) -> str:
     return "unknown" if math.isnan(performance) else f"{performance:.6g}"
 
 
@@ -375,10 +375,10 @@ def _show_progress(show: ShownProgress, trajectories: int, _: int, now: Progress
         show.say(f"{now.phase}, {now.trajectories} trajectories")
         return
     rate = point.steps / max(point.seconds, 1e-9)
-    left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
+    remaining = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
     show.say(
         f"{point.trajectories} trajectories, guarantee {point.guarantee:.5g}, true value "
-        f"{_known(point.performance)}, {rate:.3g} steps/s, at most {left:.0f} s left"
+        f"{_number_text(point.performance)}, {rate:.3g} steps/s, at most {remaining:.0f} s left"
     )
 
 

@@ -108,8 +108,8 @@ def _listing(domains: Iterable[Domain]) -> Iterator[str]:
             for title, version in domain.versions.items()
         ]
         about = textwrap.wrap(domain.about, WIDTH - 50)
-        for part in zip_longest([domain.name], sizes, about, fillvalue=""):
-            yield "{:<15}{:<33}  {}".format(*part).rstrip()
+        for cells in zip_longest([domain.name], sizes, about, fillvalue=""):
+            yield "{:<15}{:<33}  {}".format(*cells).rstrip()
     yield ""
     yield "`rfmdp domains NAME` describes one, `rfmdp solve NAME --radius 0.025` solves it"
     yield "as published, `--const instance=textbook` and the like pick another version."

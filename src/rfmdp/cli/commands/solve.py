@@ -121,8 +121,8 @@ def solve(
         )
     blueprint = read_blueprint(model)
     if len(runs) == 1:  # reading counts as well
-        left = max(limits.seconds - (time.monotonic() - started), 1e-9)
-        limits = replace(limits, seconds=left)
+        remaining = max(limits.seconds - (time.monotonic() - started), 1e-9)
+        limits = replace(limits, seconds=remaining)
     together = scheduler is not None and len(runs) == 1 and inner == "exact"
     together = together and in_blocks(blueprint, requests, runs[0].constants)
     if scheduler is not None and solution and not together:

@@ -269,11 +269,11 @@ class GymSource:
         if table is not None and set(ready) == set(names):
             places = [ready.index(name) for name in names]
             decode = table.values
-            return lambda seen: _picked(list(decode(whole(seen, "an observation"))), places)
+            return lambda value: _picked(list(decode(whole(value, "an observation"))), places)
         entries = [e.name for e in entries_of(self.space)]
         if set(entries) == set(names):
             places = [entries.index(name) for name in names]
-            return lambda seen: _picked(read(self.space, seen), places)
+            return lambda observation: _picked(read(self.space, observation), places)
         if len(names) != len(entries) or named(self.space) or set(entries) & set(names):
             hint = f"call them {', '.join(ready)}, or " if len(ready) == len(names) else ""
             raise ModelError(
@@ -281,7 +281,7 @@ class GymSource:
                 f"({', '.join(entries)}), found {', '.join(names)}; {hint}give them these names, "
                 "or `observe` to translate."
             )
-        return lambda seen: read(self.space, seen)
+        return lambda observation: read(self.space, observation)
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""

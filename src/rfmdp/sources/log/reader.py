@@ -149,7 +149,7 @@ class LogReader:
             "action": np.zeros(batch.num_rows, dtype=np.int64),
         }
         if "action" in places:
-            rows["action"] = self._taken(table, batch, places["action"], note)
+            rows["action"] = self._action_numbers(table, batch, places["action"], note)
         for role in ("episode", "time", "terminated"):
             if role in places:
                 rows[role] = self._numbers(role, batch.column(places[role]), places[role], note)
@@ -203,7 +203,7 @@ class LogReader:
         note(fault, (states < 0) & ~faulty, lambda i: packing.name(code[i : i + 1]))
         return np.where(faulty, -1, states)
 
-    def _taken(self, table: str, batch: Any, name: str, note: Note) -> AnyArray:
+    def _action_numbers(self, table: str, batch: Any, name: str, note: Note) -> AnyArray:
         """Return actions, -1 where there is none of that name."""
         column = batch.column(name)
         if not self._manifest.actions and not _is_text(column):
@@ -220,24 +220,24 @@ class LogReader:
         """Return the pairs (N,) of the model, -1 where it has none; add the rows `taken`."""
         model, state, action, after = self._model, rows["state"], rows["action"], rows["after"]
         readable = (state >= 0) & (action >= 0)
-        taken = np.where(readable, self._index.rows(state, action), -1)
+        chosen_rows = np.where(readable, self._index.rows(state, action), -1)
 
         def choice(i: int) -> str:
             return f"{model.actions[action[i]]!r} in {model.state_name(int(state[i]))}"
 
         def move(i: int) -> str:
-            return f"{model.row_name(int(taken[i]))} to {model.state_name(int(after[i]))}"
+            return f"{model.row_name(int(chosen_rows[i]))} to {model.state_name(int(after[i]))}"
 
-        note(DISABLED, readable & (taken < 0), choice)
-        readable = (taken >= 0) & (after >= 0)
-        pairs = np.where(readable, self.pairs.find(taken, after), -1)
+        note(DISABLED, readable & (chosen_rows < 0), choice)
+        readable = (chosen_rows >= 0) & (after >= 0)
+        pairs = np.where(readable, self.pairs.find(chosen_rows, after), -1)
         note(SUPPORT, readable & (pairs < 0), move)
         if "terminated" in rows:
             over = (rows["terminated"] != 0) & (after >= 0)
             self.over[after[over]] = True
             left = over & ~self._absorbing[after]
             note(LEFT, left, lambda i: model.state_name(int(after[i])))
-        rows["taken"] = taken
+        rows["taken"] = chosen_rows
         return pairs
 
     def _follow(self, rows: Columns, note: Note) -> tuple[IntArray, IntArray]:

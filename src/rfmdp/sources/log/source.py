@@ -236,7 +236,7 @@ def read_log(
         raise DataError(f"level: must be a number above 0 and below 1, found {level!r}.")
     if not tables:
         raise DataError("Data: there must be a table, found none.")
-    opened = [part for i, table in enumerate(tables, start=1) for part in open_table(table, i)]
+    opened = [one for i, table in enumerate(tables, start=1) for one in open_table(table, i)]
     log = Log(model, opened, Manifest() if manifest is None else manifest, level)
     log.read(progress)
     return log

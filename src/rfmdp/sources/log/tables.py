@@ -167,8 +167,8 @@ def table_of(model: FactoredMDP, data: Transitions) -> Any:
         for i, v in enumerate(model.variables):
             values = model.valuations[states, i]
             columns[name.format(v.name)] = values.astype(np.bool_) if v.boolean else values
-    taken = library.array(model.row_actions[data.rows])
-    columns["action"] = library.DictionaryArray.from_arrays(taken, list(model.actions))
+    actions = library.array(model.row_actions[data.rows])
+    columns["action"] = library.DictionaryArray.from_arrays(actions, list(model.actions))
     return library.table(columns)
 
 
@@ -193,5 +193,5 @@ def write_log(model: FactoredMDP, data: Transitions, path: str | os.PathLike[str
         ".arrow": library.feather.write_feather,
         ".csv": library.csv.write_csv,
     }
-    with replacing(Path(path)) as part:
-        writers[Path(path).suffix](table_of(model, data), str(part))
+    with replacing(Path(path)) as temporary:
+        writers[Path(path).suffix](table_of(model, data), str(temporary))
