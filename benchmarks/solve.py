@@ -84,7 +84,10 @@ def ours(name: str, radius: float, method: str) -> dict:
     clock = Clock()
     solution = solve(model, domain_spec(name), inner=inner)
     seconds, processor = clock.seconds, clock.processor
-    lower, upper = (float(side[model.initial].max()) for side in (solution.lower, solution.upper))
+    lower, upper = (
+        None if side is None else float(side[model.initial].max())  # a side that is not proven
+        for side in (solution.lower, solution.upper)
+    )
     maximises = domain_spec(name).agent.sign > 0
     return {
         "value": lower if maximises else upper,
