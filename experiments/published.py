@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-FOLDER = Path(__file__).parent
 COLUMNS = ("exact", "interval", "mccormick")
 LEARNING_COLUMNS = ("flat", "l1", "interval", "mccormick")
 RADII = (0.01, 0.02, 0.025, 0.03, 0.04, 0.1)

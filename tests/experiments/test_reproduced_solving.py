@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from chain_cost import chain_cost
 from experiments.command import ending
 from experiments.published import RADII, STOPPED, Published, published_table
 from experiments.records import RecordTable
@@ -50,15 +51,17 @@ def test_agreement_is_by_the_printed_digits():
 
 
 def test_every_method_lies_on_its_side(solved):
-    """Exact equals vertices; relaxations are above, the printed programme is loosest."""
+    """Exact equals vertices and the closed form; the printed programme is the loosest McCormick."""
     _, _, table = solved
     value = {record.method: record.value for record in table.records if record.radius == 0.025}
-    assert value["exact"] == pytest.approx(331.34029034, rel=1e-8)
+    cost = float(chain_cost("0.025"))
+    assert cost * (1.0 - 1e-12) <= value["exact"] <= cost * (1.0 + 1e-8)
     assert value["vertices"] == pytest.approx(value["exact"], rel=1e-8)
     assert value["mccormick"] == pytest.approx(value["exact"], rel=1e-7)
     assert value["mccormick:simplex"] == pytest.approx(value["exact"], rel=1e-7)
-    assert value["mccormick:printed"] == pytest.approx(348.72, abs=5e-3)
-    assert value["interval"] == pytest.approx(451.2863, abs=1e-3)
+    assert 1.01 * value["exact"] < value["mccormick:printed"] < 0.99 * value["interval"]
+    # robust value iteration of Storm (stormpy 2.0.0) on the flattened intervals
+    assert value["interval"] == pytest.approx(451.28631435, rel=1e-6)
 
 
 def test_differences_are_explained(solved):
