@@ -11,6 +11,16 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 LIMIT = 600.0  # seconds that no process of a test takes, even if all cores compile kernels
+# `rfmdp` with more time to end after Ctrl-C than the five seconds at a terminal:
+# a machine that is busy needs them
+PATIENT = f"""
+from rfmdp.__main__ import main
+from rfmdp.cli import output
+
+if __name__ == "__main__":
+    output.GRACE = {LIMIT / 4.0}
+    main()
+"""
 
 
 def python(code, *words, **options):

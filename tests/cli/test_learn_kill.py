@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 
-from processes import LIMIT, group_is_gone, process, wait_until
+from processes import LIMIT, PATIENT, group_is_gone, process, wait_until
 from rfmdp.cli.main import run
 from rfmdp.formats.files import load
 
@@ -36,7 +36,8 @@ def test_ctrl_c_ends_all_processes_quietly(folder):
     """Ctrl-C at a terminal reaches every process; one says so, in two lines, and no file is cut."""
     words = [*WORDS, "--trajectories", "100000000", "--seeds", "2", "--jobs", "2", "-o", "a.rfmdp"]
     file = folder / "a-5.rfmdp"
-    with process(["-m", "rfmdp", *words], cwd=folder, stderr=subprocess.PIPE, text=True) as parent:
+    command = ["-c", PATIENT, *words]
+    with process(command, cwd=folder, stderr=subprocess.PIPE, text=True) as parent:
         assert wait_until(lambda: file.exists() and len(load(file).history) > 0, parent)
         os.killpg(parent.pid, signal.SIGINT)
         _, error = parent.communicate(timeout=LIMIT)
