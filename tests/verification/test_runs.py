@@ -40,10 +40,10 @@ def test_genuine_runs_pass_and_narrower_sets_fail(confidence):
     header, arrays = record(distinct_factored(3), confidence=confidence)
     assert judge(header, arrays).valid, str(judge(header, arrays))
     fewer = {**arrays, "ledger/delta": arrays["ledger/delta"] * 0.5}
-    assert "sets from counts" in str(judge(header, fewer))
+    assert "sets from counts: marginal" in str(judge(header, fewer))
     looks = arrays["looks"].copy()
     looks[:, : looks.shape[1] // 2] //= 2
-    assert "sets from counts" in str(judge(header, {**arrays, "looks": looks}))
+    assert "sets from counts: marginal" in str(judge(header, {**arrays, "looks": looks}))
 
 
 def altered(header, arrays, change):
@@ -130,7 +130,7 @@ def test_floors_are_an_assumption_that_is_named():
     header, arrays = record(two_arms(0.3, 0.6), p_min=0.25)
     assert judge(header, arrays).valid, str(judge(header, arrays))
     assert not judge(*altered(header, arrays, drop("declared-floor"))).valid
-    assert "sets from counts" in str(
+    assert "sets from counts: marginal" in str(
         judge(*altered(header, arrays, lambda h, a: a["floors"].fill(0.0)))
     )
     for floor in (0.26, 0.0, -1.0, 1.5, np.nan, "0.25", None, True):
@@ -153,7 +153,7 @@ def test_prior_knowledge_is_an_assumption_that_is_named():
     assert judge(header, arrays).valid, str(judge(header, arrays))
     assert not judge(*altered(header, arrays, drop("prior"))).valid
     wider = altered(header, arrays, lambda h, a: a["prior_lower"].fill(0.0))
-    assert "sets from counts" in str(judge(*wider))
+    assert "sets from counts: marginal" in str(judge(*wider))
     for name, value in (("prior_upper", 2.0), ("prior_lower", np.nan)):
         assert not judge(*altered(header, arrays, lambda h, a, n=name, x=value: a[n].fill(x))).valid
     hidden = altered(header, arrays, lambda h, a: h["settings"].update(prior=None))
@@ -171,4 +171,4 @@ def test_bounds_do_not_prove_each_other(genuine):
         lower[:2] = upper[:2] = arrays["solution/model.marginals.nominal"][:2]
         lower[0], upper[1] = lower[0] - 1e-6, upper[1] + 1e-6
 
-    assert "sets from counts" in str(judge(*altered(*genuine, narrowed)))
+    assert "sets from counts: marginal" in str(judge(*altered(*genuine, narrowed)))

@@ -91,7 +91,7 @@ def test_another_policy_fails(spec):
     rows = found.policy.rows.copy()
     rows[0, 3] = 2 * walk().row_ptr[3] + 1 - rows[0, 3]
     worse = verify(replace(found, policy=Policy(rows)))
-    assert "bound by induction" in str(worse)
+    assert "bound by induction: does not hold" in str(worse)
     rows[0, 3] = 0
     assert "rows of the state itself" in str(verify(replace(found, policy=Policy(rows))))
 
