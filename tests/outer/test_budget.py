@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from narrow import require_narrow
 from oracles.storm import storm_value
 from rfmdp.errors import ModelError
 from rfmdp.formats.files import load, save
@@ -85,7 +86,7 @@ def test_plain_models_have_storms_values(seed, word):
     value = storm_value(model, f'P{word}=? [F{{"cost"}}<=25 "goal"]', initial=True)
     agent = MAX if word == "max" else MIN
     spec = Spec(BudgetUntil(np.ones(12, bool), "goal", 25, "cost"), agent, MIN)
-    bounds = solve(model, spec).require_certified().at_initial()
+    bounds = require_narrow(solve(model, spec)).at_initial()
     assert bounds.lower <= value[0] + 1e-8  # what the oracle is precise to, and some
     assert value[0] <= bounds.upper + 1e-8
 
@@ -95,8 +96,8 @@ def test_a_budget_of_steps_is_a_bound_on_steps():
     model = random_mdp(4, radius=0.05)
     ones = Rewards(np.zeros(model.states), np.ones(model.rows))
     model = with_rewards(model, ones)
-    budget = solve(model, Spec(BudgetUntil("safe", "goal", 6), MAX, MIN))
-    steps = solve(model, Spec(Until("safe", "goal", 6), MAX, MIN))
+    budget = require_narrow(solve(model, Spec(BudgetUntil("safe", "goal", 6), MAX, MIN)))
+    steps = require_narrow(solve(model, Spec(Until("safe", "goal", 6), MAX, MIN)))
     assert np.all(budget.lower <= steps.upper)
     assert np.all(steps.lower <= budget.upper)
     again = evaluate(model, budget.policy, Spec(BudgetUntil("safe", "goal", 6), MAX, MIN))

@@ -73,3 +73,4 @@ def test_a_value_of_zero_is_never_excluded(linger, discount):
             assert result.upper is not None
             assert np.all(result.lower <= 0.0)
             assert np.all(result.upper >= 0.0)
+            assert np.all(result.upper - result.lower <= 1e-9 * linger + 1e-300)

@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from narrow import require_narrow
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Total
 from rfmdp.outer.solution import Status
@@ -41,6 +42,7 @@ def bounds(model, spec):
     """Return certified bounds of all states."""
     found = solve(model, spec, states=np.ones(model.states, dtype=bool))
     assert found.status is Status.CERTIFIED
+    require_narrow(found)
     assert model.states > 200 or verify(found).valid
     return found.lower, found.upper
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from narrow import require_narrow
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, Spec
 from rfmdp.solving import solve
@@ -22,7 +23,7 @@ def test_the_chain_of_policy_and_nature_lies_within_the_bounds():
         model = tiny_model(seed)
         for k in range(3):
             name, spec = STATIONARY[(5 * seed + 9 * k) % len(STATIONARY)]
-            found = solve(model, spec, states=np.ones(model.states, bool))
+            found = require_narrow(solve(model, spec, states=np.ones(model.states, bool)))
             nature = found.nature()
             for s in range(model.states):
                 row = found.policy.row(s)

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from narrow import require_narrow
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
@@ -115,6 +116,7 @@ def test_precision_does_not_decide_whether_it_succeeds(precision, size, up):
     ):
         found = solve(model, spec, limits=Limits(precision=precision))
         assert found.status is Status.CERTIFIED, (spec, found.at_initial())
+        require_narrow(found)
     middle = size // 2
     if up == 0.5:
         at = found.at(middle)
@@ -143,6 +145,7 @@ def test_policies_of_slow_components_are_found_by_solving_their_chains(spec):
     )  # fmt: skip
     found = solve(model, spec, limits=Limits(precision=1e-9))
     assert found.status is Status.CERTIFIED
+    require_narrow(found)
     ratio = 0.625 / 0.375
     for i in (1, 50, 100, 150, 199):
         fair, unfair = i / (size - 1), (ratio**i - 1.0) / (ratio ** (size - 1) - 1.0)
@@ -241,6 +244,7 @@ def test_finite_horizons_enclose_exact_fractions(seed):
         problem = pose(model, Spec(objective, agent, nature))
         assert plain.pack_all(problem) is not None
         found = solve(model, Spec(objective, agent, nature)).require_certified()
+        require_narrow(found, np.ones(model.states, dtype=bool))
         exact = exact_steps(problem, problem.start.tolist())
         for s, value in enumerate(exact):
             assert found.lower[s] <= value <= found.upper[s], (objective, s)

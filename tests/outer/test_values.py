@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from narrow import require_narrow
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
@@ -72,7 +73,7 @@ def test_finite_horizons_enclose_exact_fractions(seed):
         if problem.form is not Form.STEPS:
             continue
         exact = exact_steps(problem, problem.start.tolist())
-        found = solve(model, spec)
+        found = require_narrow(solve(model, spec), everywhere(model))
         for s, value in enumerate(exact):
             value = 1 - value if problem.flipped else value
             # vertices of boxes are rounded: a few ulps of the largest value
