@@ -181,12 +181,6 @@ def test_command_writes_a_page(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def charts_of(path):
-    """Return the charts of a page, as the browser reads them."""
-    found = re.search(r'id="charts">(.*?)</script>', path.read_text(), re.DOTALL)
-    return json.loads(found.group(1))
-
-
 def test_texts_cannot_end_the_data_of_a_page(tmp_path):
     """HTML reads comments and tags inside of a script element; there is no `<` in the data."""
     evil = "<!--<script>"
