@@ -186,7 +186,7 @@ def test_sweep_limits_are_kept(spec):
 def test_time_limit_leaves_proven_bounds():
     """A limit that is over at once gives TIME_LIMIT, not an exception."""
     result = solve(walk(size=40), COST, limits=Limits(seconds=1e-9))
-    best = solve(walk(size=40), COST)
+    best = require_narrow(solve(walk(size=40), COST))
     assert result.status is Status.TIME_LIMIT
     assert result.lower[20] <= best.upper[20]
     assert result.upper[20] >= best.lower[20]
@@ -201,7 +201,7 @@ def test_interrupt_gives_proven_bounds(spec):
         raise KeyboardInterrupt
 
     found = solve(walk(), spec, limits=Limits(progress=stop))
-    truth = solve(walk(), spec)
+    truth = require_narrow(solve(walk(), spec))
     assert found.status is Status.INTERRUPTED
     assert np.all(found.lower <= truth.upper)
     assert np.all(found.upper >= truth.lower)

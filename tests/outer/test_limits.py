@@ -56,7 +56,7 @@ class Watch:
 @pytest.mark.parametrize("name", TASKS)
 def test_work_ends_soon_after_the_time(name, monkeypatch):
     """Whatever the phase, only a last proof or two look at the clock after the end."""
-    whole = solve(walk(size=40), TASKS[name])
+    whole = require_narrow(solve(walk(size=40), TASKS[name]))
     for seconds in (1, 3, 6, 12):
         watch = Watch()
         monkeypatch.setattr(settings, "time", watch)
@@ -71,7 +71,7 @@ def test_work_ends_soon_after_the_time(name, monkeypatch):
 @pytest.mark.parametrize("name", TASKS)
 def test_interrupts_anywhere_leave_proven_bounds(name):
     """Ctrl-C in any sweep: whatever was proven is returned, with its policy."""
-    whole = solve(walk(size=40), TASKS[name])
+    whole = require_narrow(solve(walk(size=40), TASKS[name]))
     for last in range(1, 12, 2):
         stopped = []
 
@@ -160,6 +160,7 @@ def test_a_proof_that_fails_is_tried_again(inner, failures, monkeypatch):
     original = Certifier.bound
     model = walk(size=12)
     whole = solve(model, COST, inner=inner).at_initial()
+    assert whole.upper < np.inf
     monkeypatch.setattr(Certifier, "bound", bound)
     for precision in (1e-2, 1e-4, 1e-6):
         calls.clear()
