@@ -167,6 +167,18 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
     assert len(read_log(model, table).assumptions) == 1
 
 
+def test_a_table_is_checked_in_full_behind_one_with_fewer_columns(model, table):
+    """Times and ends of a table are looked at even if the table before has none."""
+    rest = pa.array(np.insert(np.arange(240, table.num_rows), 7, 246))
+    for first in (table.slice(0, 240).drop_columns(["t"]), table.slice(0, 245).drop_columns(["t"])):
+        with pytest.raises(DataError, match=r"table 2, 1 row\(s\) that have the time"):
+            read_log(model, first, table.take(rest).slice(first.num_rows - 240))
+    ends = pa.array(np.arange(240) == 3)
+    over = table.slice(240).append_column("terminated", ends)
+    with pytest.raises(DataError, match=r"come after the end of their episode .* \(row 4\)"):
+        read_log(model, table.slice(0, 240), over)
+
+
 def test_recorded_rewards_are_compared(model, table):
     """What the model declares and a log contradicts is told with its rows."""
     paid = [float(action == "fix") for action in table["action"].to_pylist()]

@@ -249,8 +249,12 @@ class LogReader:
         if "episode" not in rows or not count:
             self._last = {} if count else self._last
             return np.full(count, -1), np.zeros(count, dtype=np.int64)
-        last = self._last or {name: column[:1] for name, column in rows.items()}
-        joined = {n: np.append(last[n], column) for n, column in rows.items() if n in last}
+        # what the table before has no column of cannot be wrong between the two
+        fitting = {name: column[:1] for name, column in rows.items()}
+        fitting |= {"time": rows["time"][:1] - 1} if "time" in rows else {}
+        fitting |= {"terminated": np.zeros(1, dtype=np.int64)}
+        last = fitting | self._last
+        joined = {name: np.append(last[name], column) for name, column in rows.items()}
         same = joined["episode"][1:] == joined["episode"][:-1]
         same[0] &= bool(self._last)
         self._check_order(joined, same, note)
