@@ -221,6 +221,26 @@ def test_arithmetic_is_rounded_outwards(sign, a, b):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "0.5*P=? [ F x=0 ] <= 0.5",
+        "0.3*P=? [ F x=7 ] >= 0",
+        "P=? [ F x=0 ]/2 + 0.25 = 0.75",
+        "0.7*P=? [ F x=0 ] = 0.7",
+        "-P=? [ F x=1 ] < 0",
+        "P=? [ F x=1 ]*0 = 0",
+        "1/P=? [ F x=7 ] > 1",
+    ],
+)
+def test_arithmetic_with_certain_numbers_was_rounded_and_left_undecided(text):
+    """Where nothing has to be rounded a comparison with the very number is decided."""
+    model = parse_prism(
+        "dtmc module m x:[0..8]; [] x=0 -> 1/3:(x'=1) + 2/3:(x'=2); [] x>0 -> true; endmodule"
+    )
+    assert check(model, text).value is True
+
+
+@pytest.mark.parametrize(
     "text", ["pow(P=? [ F x=1 ], 2)", "P=? [ F x=1 ]^2", "1+floor(P=? [ X x=1 ])"]
 )
 def test_powers_and_roundings_of_measures_are_refused(text):

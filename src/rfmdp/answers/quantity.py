@@ -156,15 +156,35 @@ def _rounded_outwards(sign: str, operands: Sequence[FloatArray]) -> tuple[FloatA
     if sign in ("min", "max"):
         return result, result
     infinite = reduce(np.logical_or, (np.isinf(x) for x in operands))  # then nothing is rounded
-    exact = infinite | reduce(np.logical_and, (_is_whole(x) for x in (*operands, result)))
+    exact = infinite | _is_exact(sign, operands[0], operands[1], result)
     below, above = np.nextafter(result, -np.inf), np.nextafter(result, np.inf)
     return np.where(exact, result, below), np.where(exact, result, above)
+
+
+def _is_exact(sign: str, a: FloatArray, b: FloatArray, result: FloatArray) -> BoolArray:
+    """Return where a result of + - * / was not rounded, as far as that is easy to see."""
+    exact: BoolArray
+    if sign in ("+", "-"):
+        shift = result - a  # the error of a sum is a float [Knuth]
+        exact = (a - (result - shift)) + ((b if sign == "+" else -b) - shift) == 0.0
+        return exact
+    whole = _is_whole(a) & _is_whole(b) & _is_whole(result)
+    scaled = _is_power(b) if sign == "/" else _is_power(a) | _is_power(b)
+    normal = np.isfinite(result) & (np.abs(result) >= 2.0**-1022)
+    exact = whole | (scaled & normal) | (a == 0.0) | (b == 0.0)
+    return exact
 
 
 def _is_whole(x: FloatArray) -> BoolArray:
     """Return where numbers are whole, and so small that a wrong result would not be whole."""
     whole: BoolArray = (x == np.floor(x)) & (np.abs(x) < 2.0**45)
     return whole
+
+
+def _is_power(x: FloatArray) -> BoolArray:
+    """Return where numbers are powers of two, or their opposites."""
+    power: BoolArray = np.abs(np.frexp(x)[0]) == 0.5
+    return power
 
 
 def _smallest(*values: FloatArray) -> FloatArray:
