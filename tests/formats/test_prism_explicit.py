@@ -8,6 +8,7 @@ import pytest
 from rfmdp import memory
 from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError, UnsupportedError
 from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
+from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.sets.families import Interval, Singleton
@@ -273,3 +274,23 @@ def test_storm_reads_what_we_write(tmp_path):
         model.rows,
         model.transitions,
     )
+
+
+@pytest.mark.parametrize("ending", [".srew", ".trew"])
+def test_a_truncated_rewards_file_was_read_as_if_the_rest_paid_nothing(tmp_path, ending):
+    """The header says how many rewards there are; so does a file without a header."""
+    model = parse_prism(
+        "mdp module m x:[0..2]; [a] x<2 -> 0.5:(x'=x+1) + 0.5:(x'=x); [b] true -> true; endmodule "
+        "rewards x<2 : 2; [a] true : 1; endrewards"
+    )
+    write_prism_explicit(model, tmp_path / "m.tra")
+    path = tmp_path / f"m{ending}"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:-1]) + "\n")
+    promised = int(lines[2].split()[-1])
+    message = rf"m{ending}:\d+: The header promises {promised} rewards, but {promised - 1} lines"
+    with pytest.raises(FileError, match=message):
+        read_prism_explicit(tmp_path / "m.tra")
+    path.write_text("\n".join(lines[3:]) + "\n")
+    with pytest.raises(FileError, match=rf"m{ending}:"):
+        read_prism_explicit(tmp_path / "m.tra")

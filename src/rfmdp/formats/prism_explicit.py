@@ -253,25 +253,37 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
     return rewards
 
 
-def _reward_header(text: Text, rows: Iterator[list[str]]) -> tuple[str, int]:
-    """Return the name in a rewards file, perhaps none, and how many numbers its header has."""
+def _reward_header(text: Text, rows: Iterator[list[str]]) -> tuple[str, list[int]]:
+    """Return the name in a rewards file, perhaps none, and the numbers of its header."""
     header = next(rows, [])
     if not header:
         text.fail("A rewards file must start with the numbers of states and rewards.")
     names = map(REWARD_NAME.match, text.lines[: text.number])
-    return next((match.group(1) for match in names if match), ""), len(header)
+    counts = [text.integer(word, "number in the header") for word in header]
+    return next((match.group(1) for match in names if match), ""), counts
+
+
+def _require_complete(text: Text, promised: int, found: int) -> None:
+    """Raise FileError unless there are as many rewards as the header says."""
+    if found != promised:
+        text.fail(
+            f"The header promises {promised} rewards, but {found} lines follow; the file may be "
+            "truncated, else correct the header."
+        )
 
 
 def _state_rewards(text: Text, states: int) -> tuple[str, FloatArray]:
     """Return the name of a structure, perhaps none, and what states pay."""
     rows = text.rows("#")
-    name, _ = _reward_header(text, rows)
-    rewards = np.zeros(states)
+    name, counts = _reward_header(text, rows)
+    rewards, found = np.zeros(states), 0
     for words in rows:
+        found += 1
         if len(words) != 2:
             text.fail(f"A line must be `state reward`, found {len(words)} entries.")
         state = text.integer(words[0], "state", states)
         rewards[state] = text.one_number(words[1], "reward")
+    _require_complete(text, counts[-1], found)
     return name, rewards
 
 
@@ -281,7 +293,8 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     The header says, as that of the transitions, whether lines have a number of a choice.
     """
     rows = text.rows("#")
-    name, width = _reward_header(text, rows)
+    name, counts = _reward_header(text, rows)
+    width, found = len(counts), 0
     if width not in (2, 3) or (width == 2 and table.choices.max(initial=0) > 0):
         text.fail("The header must have as many numbers as that of the transitions.")
     form = "`source choice target reward`" if width == 3 else "`source target reward`"
@@ -289,6 +302,7 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     paid: dict[int, dict[int, float]] = {}  # by row and target
     lines: dict[int, int] = {}  # the first of a row
     for words in rows:
+        found += 1
         if len(words) != width + 1:
             text.fail(f"A line must be {form}, found {len(words)} entries.")
         source = text.integer(words[0], "source state", table.states)
@@ -301,6 +315,7 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
             text.fail("The model has no such transition.")
         paid.setdefault(row, {})[target] = text.one_number(words[width], "reward")
         lines.setdefault(row, text.number)
+    _require_complete(text, counts[-1], found)
     rewards = np.zeros(table.rows)
     for row, listed in paid.items():
         targets = table.successors[ptr[row] : ptr[row + 1]].tolist()
