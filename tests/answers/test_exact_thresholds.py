@@ -159,3 +159,18 @@ def test_a_threshold_is_the_number_as_written_not_its_float(half):
     assert check(model, f"P>={half} [ F face<=3 & s=7 ]").value is False
     assert check(model, f"P<{half} [ F face<=3 & s=7 ]").value is True
     assert check(model, "P>=0.5 [ F face<=3 & s=7 ]").value is True
+
+
+@pytest.mark.parametrize("path", ["C<=1", "F x=1", "C"])
+@pytest.mark.parametrize(
+    ("state", "row"), [("0.15", "1"), ("0.1", "0.2"), ("0.7", "0.1"), ("1e6", "1e-7")]
+)
+def test_a_sum_of_rewards_is_that_of_the_numbers_as_written(state, row, path):
+    """A state's and an action's reward add up to the sum of their decimals, not of their floats."""
+    text = f"""mdp module m x : [0..1]; [a] x=0 -> (x'=1); [b] x=1 -> true; endmodule
+    rewards x=0 : {state}; [a] true : {row}; endrewards"""
+    model, total = parse_prism(text), Fraction(state) + Fraction(row)
+    for operator, holds in (("<=", True), (">=", True), ("<", False), (">", False)):
+        question = f"Rmax{operator}{float(total)!r} [ {path} ]"
+        assert Fraction(repr(float(total))) == total
+        assert check(model, question).value is holds, question

@@ -27,6 +27,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -54,6 +55,7 @@ COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": oper
 TURNED = str.maketrans("<>", "><")
 
 Values: TypeAlias = dict[int, Fraction]
+Payments: TypeAlias = Callable[[int], Fraction]
 
 
 class TooHardError(Exception):
@@ -106,7 +108,7 @@ def decided(
         return {}
     try:
         if problem.form is Form.STEPS:
-            value, below, above = _steps(problem, where), True, True
+            value, below, above = _steps(problem, solution, where), True, True
         else:
             value, below, above = _fixed_point(problem, solution, where)
     except TooHardError:
@@ -130,6 +132,15 @@ class _Move(NamedTuple):
         return self.paid + sum((p * value[t] for t, p in self.weights.items()), Fraction(0))
 
 
+def _payments(problem: Problem, solution: Solution) -> Payments:
+    """Return what rows pay as it was written: a sum that floats rounded is that of its numbers."""
+    if problem.lost is None:
+        return lambda row: read(problem.reward[row])
+    model = problem.model
+    rewards, states = model.reward(solution.spec.objective.reward_name), model.row_states
+    return lambda row: read(rewards.row[row]) + read(rewards.state[states[row]])
+
+
 Row: TypeAlias = list[_Move]  # one per vertex of nature's sets
 Play: TypeAlias = dict[int, tuple[int, _Move]]  # the row of every state, and nature's answer
 
@@ -140,8 +151,11 @@ class _Game:
     It is a TooHardError if they are many, or have sets that are neither known nor boxes.
     """
 
-    def __init__(self, problem: Problem, states: IntArray, settled: Values) -> None:
+    def __init__(
+        self, problem: Problem, states: IntArray, settled: Values, payments: Payments
+    ) -> None:
         self.problem, self.model, self.settled = problem, problem.model, settled
+        self._payments = payments
         self.limit = OperationLimit()
         self.states: list[int] = states.tolist()
         self._inside = frozenset(self.states)
@@ -169,9 +183,7 @@ class _Game:
         if math.prod(map(len, sets)) > CORNERS:
             raise TooHardError
         targets = self.model.successors[segment(self.model.successor_ptr, row)].tolist()
-        paid = read(self.problem.reward[row])
-        if self.problem.lost is not None:
-            paid += read(self.problem.lost[row])
+        paid = self._payments(row)
         return [self._move(paid, targets, product(point)) for point in itertools.product(*sets)]
 
     def _move(self, paid: Fraction, targets: list[int], point: Vector) -> _Move:
@@ -221,10 +233,10 @@ def _reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> Int
     return np.flatnonzero(states)
 
 
-def _steps(problem: Problem, where: BoolArray) -> Values:
+def _steps(problem: Problem, solution: Solution, where: BoolArray) -> Values:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
-    game = _Game(problem, _reachable(problem.model, where, none), {})
+    game = _Game(problem, _reachable(problem.model, where, none), {}, _payments(problem, solution))
     value = {s: read(problem.start[s]) for s in game.states}
     for step in problem.steps:
         value = {
@@ -251,7 +263,8 @@ def _fixed_point(
     by_state = problem.model.successor_ptr[problem.model.row_ptr]
     after = np.unique(problem.model.successors[entries(by_state, states)])
     after = after[settled[after] & np.isfinite(lower[after])]
-    game = _Game(problem, states, {t: read(lower[t]) for t in after.tolist()})
+    settled = {t: read(lower[t]) for t in after.tolist()}
+    game = _Game(problem, states, settled, _payments(problem, solution))
     for s in game.states:
         game.rows[s] = _finite_rows(game, s)
     value: Values = {s: Fraction(near[s]) for s in game.states}
