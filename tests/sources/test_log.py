@@ -179,6 +179,16 @@ def test_a_table_is_checked_in_full_behind_one_with_fewer_columns(model, table):
         read_log(model, table.slice(0, 240), over)
 
 
+def test_two_columns_of_one_name_are_refused(model, table, tmp_path):
+    """In memory and in a file: which of them is meant, nobody can tell."""
+    doubled = table.append_column(table.column_names[0], table.column(0))
+    with pytest.raises(DataError, match=f"found {table.column_names[0]} twice"):
+        read_log(model, doubled)
+    pytest.importorskip("pyarrow.csv").write_csv(doubled, tmp_path / "log.csv")
+    with pytest.raises(FileError, match=f"multiple columns named {table.column_names[0]}"):
+        read_log(model, tmp_path / "log.csv")
+
+
 def test_recorded_rewards_are_compared(model, table):
     """What the model declares and a log contradicts is told with its rows."""
     paid = [float(action == "fix") for action in table["action"].to_pylist()]

@@ -39,6 +39,13 @@ class LogTable:
     columns: list[str]
     read: Callable[[list[str]], Iterator[Any]]  # columns -> record batches
 
+    def __post_init__(self) -> None:
+        twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(
+                f"{self.name}: columns must have different names, found {twice} twice; rename one."
+            )
+
 
 def open_table(table: Any, number: int) -> list[LogTable]:
     """Return the tables that something is: a file, those of a folder, a table in memory.
