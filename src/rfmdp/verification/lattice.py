@@ -98,14 +98,14 @@ class LatticeChecker:
             self.progress(f"step {done + 1} of {len(steps)}")
             rule = self.claim.policy[len(steps) - 1 - done]
             values = game.back(values, rule, self._by_policy)
-            for bound in values.values():
-                if self.claim.kind in PROBABILITIES:
-                    np.clip(bound, 0.0, 1.0, out=bound)
+            for bound in values.values():  # not clipped: a step takes all to be as wide as one
                 np.copyto(bound, given, where=fixed)
         self._compare(values, "by steps")
 
     def _compare(self, values: Sides, how: str) -> None:
         """Compare claims with bounds of what they are about."""
+        if self.claim.kind in PROBABILITIES:
+            values = {side: np.clip(bound, 0.0, 1.0) for side, bound in values.items()}
         for side in (-1, 1):
             claim = self.claim.bounds.get(self.turned * side)
             if claim is not None:
@@ -172,8 +172,6 @@ class LatticeChecker:
             before = game.back(values, self.claim.policy[0], self._by_policy, level)
             here = model.level_states(level) & ~over
             for side, bound in before.items():
-                if self.claim.kind in PROBABILITIES:
-                    np.clip(bound, 0.0, 1.0, out=bound)
                 values[side][here] = bound[here]
         self._compare(values, "level by level")
 

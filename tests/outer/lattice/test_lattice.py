@@ -123,6 +123,27 @@ rewards "r"
   true : x1=1 ? x0 : 2-x0;
 endrewards"""
 
+# states of value 0 beside others: a checker that clipped bounds between steps proved less of them
+ZERO_BESIDE = """mdp
+module m0
+  x0 : [0..2];
+  [go] x0=0 | x0=2 & x1=0 -> (x0'=0);
+  [push] x0<2 -> (x0'=0);
+  [push] x0=2 -> 1/2 : (x0'=0) + 1/2 : (x0'=1);
+endmodule
+module m1
+  x1 : [0..1];
+  [go] x1=0 & x0=0 -> 1/2 : (x1'=0) + 1/2 : (x1'=1);
+endmodule
+module m2
+  x2 : [0..1];
+  [go] x2=1 -> 1/2 : (x2'=0) + 1/2 : (x2'=1);
+endmodule
+label "goal" = x1=1;
+label "far" = x0!=x2 | x0=0;
+rewards "r"
+  true : 1;
+endrewards"""
 
 KINDS = st.sampled_from(["box", "box", "l1", "corners"])
 
@@ -131,6 +152,7 @@ KINDS = st.sampled_from(["box", "box", "l1", "corners"])
 @example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05, "box")
 @example(CERTAIN_LATER, rf.Cumulative(4), rf.MIN, rf.MIN, 0.05, "l1")
 @example(CERTAIN_LATER, rf.Cumulative(4), rf.MAX, rf.MIN, 0.05, "corners")
+@example(ZERO_BESIDE, rf.Until("far", "goal", 3), rf.MAX, rf.MIN, 0.0, "box")
 def test_bounds_are_those_of_the_written_model(text, objective, agent, nature, radius, kind):
     """Every state, objective, direction and set: bounds overlap, and both are certified."""
     lattice, written = both(text, radius, kind)
