@@ -1,11 +1,11 @@
 """Automata of formulas accept what the formulas mean."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from rfmdp.temporal.formula import Kind, Progression
 
-from .words import holds, trees, verdict, words
+from .words import holds, recurrent, trees, verdict, words
 
 A, B = ("atom", 0), ("atom", 1)
 EVENTUALLY_A = ("U", ("true",), A, 0, None)
@@ -18,6 +18,16 @@ def test_progression_accepts_what_the_formula_means(tree, lasso):
     automaton = Progression(tree, ("a", "b"))
     if automaton.kind is not Kind.GENERAL:
         assert verdict(automaton, *lasso) == holds(tree, *lasso)[0]
+
+
+@settings(max_examples=300)
+@given(recurrent(), words())
+def test_what_recurs_is_accepted(tree, lasso):
+    """One F, U, G or R inside of G or F: automaton and definition agree."""
+    automaton = Progression(tree, ("a", "b"))
+    assert automaton.kind is not Kind.GENERAL
+    assert verdict(automaton, *lasso) == holds(tree, *lasso)[0]
+    assert automaton.states <= 3
 
 
 @given(trees(), words())
@@ -43,7 +53,11 @@ def test_decided_states_are_never_left(tree, lasso):
         (("!", EVENTUALLY_A), Kind.SAFE),
         (("U", A, ("X", B), 0, None), Kind.CO_SAFE),
         (("&", EVENTUALLY_A, ALWAYS_B), Kind.COMBINED),
-        (("U", ("true",), ALWAYS_B, 0, None), Kind.GENERAL),
+        (("U", ("true",), ALWAYS_B, 0, None), Kind.RECURRENT),
+        (("!", ("U", ("true",), ("!", ("|", B, EVENTUALLY_A)), 0, None)), Kind.RECURRENT),
+        (("U", ("true",), ("|", ALWAYS_B, EVENTUALLY_A), 0, None), Kind.GENERAL),
+        (("U", A, ALWAYS_B, 0, None), Kind.GENERAL),
+        (("U", ("true",), ("X", ALWAYS_B), 0, None), Kind.GENERAL),
         (("U", ("true",), ALWAYS_B, 0, 3), Kind.SAFE),
     ],
 )

@@ -24,6 +24,8 @@ PROPERTIES = {
     "bounded": "Pminmax=? [ (F<=3 x=2) & (F<=6 x=4) ]",
     "combined": "Pmaxmin=? [ (F x=3) & (G ((x=1) => (X x=2))) ]",
     "either": "Pminmax=? [ (G !(x=1)) | (F broken) ]",
+    "again and again": "Pmaxmin=? [ G ((x=1) => (F x=2)) ]",
+    "from some time on": "Pminmax=? [ F (G !(x=4)) ]",
     "reward": "Rminmax=? [ (F x=1) & (F x=4) ]",
 }
 

@@ -71,6 +71,21 @@ def trees(leaves=7):
     return st.recursive(st.one_of(atom, st.just(("true",))), more, max_leaves=leaves)
 
 
+@st.composite
+def recurrent(draw):
+    """Draw G (b | f U g), F (b & f U g) and the like: one operator inside, also negated."""
+    atom = st.integers(0, ATOMS - 1).map(lambda k: ("atom", k))
+    literal = st.one_of(atom, atom.map(lambda a: ("!", a)), st.just(("true",)))
+    state = st.one_of(literal, st.tuples(st.sampled_from("&|"), literal, literal))
+    until = ("U", draw(state), draw(state), 0, None)
+    outer, inner = draw(st.sampled_from([("", "!"), ("!", "")]))
+    body = ("!", until) if inner else until
+    for sign in draw(st.lists(st.sampled_from("&|"), max_size=2)):
+        body = (sign, draw(state), body)
+    eventually = ("U", ("true",), ("!", body) if outer else body, 0, None)
+    return ("!", eventually) if outer else eventually
+
+
 def verdict(automaton, word, loop):
     """Return whether an automaton accepts a word: the largest priority for ever is even."""
     state, place, seen, trail = 0, 0, {}, []

@@ -19,6 +19,12 @@ beginning decides it) and *safe* without an unbounded until (a bad one does). A 
 of these is decided for ever once no part changes any more: parts that are still open are violated
 if they are co-safe, satisfied if they are safe. That is the priority of the state: 1 or 2.
 
+A *recurrent* formula asks for one thing again and again, G (a | F b), or from some time on,
+F (a & G b). It has one operator u without a last step inside, and u over state formulas. Then u is
+either pending or not. All that is pending at a time is settled by the same letter, so G (...) holds
+if u is settled for ever again (priority 2, else 1), and F (...) if u is not violated for ever again
+(priority 3, else 2).
+
 >>> step = ("&", ("atom", 0), ("X", ("atom", 1)))
 >>> until = Progression(("U", ("true",), step, 0, None), ("a", "b"))
 >>> first = until.step(0, (True, False))
@@ -44,7 +50,8 @@ Obligation: TypeAlias = frozenset[Clause]  # of which one must hold: a minimal n
 YES: Obligation = frozenset({frozenset()})
 NO: Obligation = frozenset()
 LARGEST = 2_000  # clauses of one obligation
-ACCEPTING, REJECTING = 2, 1  # priorities; the largest that comes for ever must be even
+# priorities; the largest that comes for ever must be even
+ACCEPTING, REJECTING, VIOLATED = 2, 1, 3
 
 
 class Kind(Enum):
@@ -53,6 +60,7 @@ class Kind(Enum):
     CO_SAFE = "co-safe"  # a finite beginning satisfies it
     SAFE = "safe"  # a finite beginning violates it
     COMBINED = "a combination of co-safe and safe formulas"
+    RECURRENT = "about what comes again and again, or from some time on"
     GENERAL = "neither co-safe nor safe"
 
 
@@ -66,6 +74,7 @@ class Progression:
         self._after = cache(self._progressed)
         self._number(_obligation(normal(tree)))
         self.kind = _kind(self._obligations[0])
+        self._persistent = self.kind is Kind.RECURRENT and _waits(normal(tree))
 
     @property
     def states(self) -> int:
@@ -83,10 +92,11 @@ class Progression:
         return self._number(result)
 
     def priority(self, state: int) -> int:
-        """Return 2 where a play that stays for ever is accepted, else 1."""
+        """Return 2 where a play that stays for ever is accepted, else 1; 3 of a recurrent F."""
         clauses = self._obligations[state]
-        accepted = any(all(_is_safe(literal) for literal in clause) for clause in clauses)
-        return ACCEPTING if accepted else REJECTING
+        if any(not any(_waits(literal) for literal in clause) for clause in clauses):
+            return ACCEPTING
+        return VIOLATED if self._persistent else REJECTING
 
     def decided(self, state: int) -> bool:
         """Return whether nothing that follows can change the verdict."""
@@ -227,7 +237,34 @@ def _kind(obligation: Obligation) -> Kind:
     if all(_is_safe(literal) for literal in literals):
         return Kind.SAFE
     combined = all(_is_co_safe(literal) or _is_safe(literal) for literal in literals)
-    return Kind.COMBINED if combined else Kind.GENERAL
+    if combined:
+        return Kind.COMBINED
+    return Kind.RECURRENT if _is_recurrent(literals) else Kind.GENERAL
+
+
+def _is_recurrent(literals: frozenset[Tree]) -> bool:
+    """Return whether they are one G over an U, or one F over a R, see above."""
+    match list(literals):
+        case [("R", ("false",), f, 0, None)]:
+            return _has_one("U", f)
+        case [("U", ("true",), f, 0, None)]:
+            return _has_one("R", f)
+    return False
+
+
+def _has_one(sign: str, f: Tree) -> bool:
+    """Return whether a formula has one operator, without first and last step, over atoms."""
+    match list(_operators(f)):
+        case [(operator, g, h, 0, None)]:
+            return operator == sign and not _operators(g) | _operators(h)
+    return False
+
+
+def _operators(f: Tree) -> frozenset[Tree]:
+    """Return the outermost operators over time."""
+    if f[0] in ("X", "U", "R"):
+        return frozenset({f})
+    return frozenset[Tree]().union(*(_operators(g) for g in f[1:] if isinstance(g, tuple)))
 
 
 def _is_safe(f: Tree) -> bool:
@@ -236,6 +273,14 @@ def _is_safe(f: Tree) -> bool:
 
 def _is_co_safe(f: Tree) -> bool:
     return not _has_unbounded("R", f)
+
+
+@cache
+def _waits(f: Tree) -> bool:
+    """Return whether an U without a last step, outside of any such R, keeps it from holding."""
+    if f[0] in ("U", "R") and f[4] is None:
+        return bool(f[0] == "U")
+    return any(_waits(g) for g in f[1:] if isinstance(g, tuple))
 
 
 @cache

@@ -115,13 +115,16 @@ class _Automaton:
         ----------
         forbidden
             The operator that the formula must not have without a last step. None: each part of it
-            must do without U or without R.
+            must do without U or without R, or all of it is recurrent.
         """
         progress = cache(_clauses)
         first = _clauses(_pushed(tree, True))
+        recurrent = forbidden is None and _recurrent(first)
+        losing = 3 if recurrent and _waiting(_pushed(tree, True)) else 1
         for literal in frozenset[Tree]().union(*first):
             free = [sign for sign in "UR" if not _endless(literal, sign)]
-            need(free and forbidden in (None, *free), "formula: is of another kind than claimed")
+            fits = recurrent or (free and forbidden in (None, *free))
+            need(fits, "formula: is of another kind than claimed")
         obligations: dict[int, Clauses] = {0: first}
         pending = [0]
         while pending:
@@ -142,8 +145,8 @@ class _Automaton:
         self.decided[unreached] = False  # nobody comes there: the product is checked for that
         self.delta[unreached] = -1
         for state, clauses in obligations.items():
-            wins = any(not any(_endless(x, "U") for x in clause) for clause in clauses)
-            need(wins == (self.priority[state] % 2 == 0), f"priority: wrong in state {state}")
+            wins = any(not any(_waiting(x) for x in clause) for clause in clauses)
+            need(self.priority[state] == (2 if wins else losing), f"priority: wrong in {state}")
             over = clauses in (ALL, NONE)
             need(over == bool(self.decided[state]), f"decided: wrong in state {state}")
 
@@ -266,6 +269,41 @@ def _endless(formula: Tree, sign: str) -> bool:
     if formula[0] == sign and formula[4] is None:
         return True
     return any(_endless(part, sign) for part in formula if isinstance(part, tuple))
+
+
+def _waiting(formula: Tree) -> bool:
+    """Return whether U without a last step stands in a pushed formula, outside of such an R."""
+    if formula[0] in "UR" and formula[4] is None:
+        return bool(formula[0] == "U")
+    return any(_waiting(part) for part in formula if isinstance(part, tuple))
+
+
+def _recurrent(clauses: Clauses) -> bool:
+    """Return whether they are G over Boolean functions of one U, or F over those of one R.
+
+    The U or R is over state formulas and has all steps. After a letter it is settled, violated or
+    pending, and so is every older one that is pending. So G needs it settled again and again:
+    states where it is not pending have priority 2, above 1 of the others. Dually F needs it
+    violated finitely often: states where it is not pending have priority 3, above 2.
+    """
+    literals = [literal for clause in clauses for literal in clause]
+    if len(clauses) != 1 or len(literals) != 1 or literals[0][0] not in ("U", "R"):
+        return False
+    sign, idle, body, *steps = literals[0]
+    inner = _timed(body)
+    if idle != (("true",) if sign == "U" else ("false",)) or len(inner) != 1:
+        return False
+    (operator,) = inner
+    over_states = not any(_timed(part) for part in operator if isinstance(part, tuple))
+    dual = "R" if sign == "U" else "U"
+    return operator[0] == dual and over_states and [*operator[3:]] == steps == [0, None]
+
+
+def _timed(formula: Tree) -> set[Tree]:
+    """Return the outermost operators over time of a pushed formula."""
+    if formula[0] in ("X", "U", "R"):
+        return {formula}
+    return {inner for part in formula if isinstance(part, tuple) for inner in _timed(part)}
 
 
 def _text(formula: Tree, names: list[str]) -> str:
