@@ -10,6 +10,7 @@ import numpy as np
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import need
 from rfmdp.verification.horizon import Step, exceeds
+from rfmdp.verification.lattice_lingering import kept, reached
 from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.lattice_steps import Contraction, Sides
 from rfmdp.verification.margins import UNIT
@@ -140,10 +141,15 @@ class LatticeChecker:
             return
         if self.claim.kind in PROBABILITIES:
             over |= self._hopeless(target, over)
+        if self.claim.witness:
+            self._least_fixed_point(over, pay)
+            return
         far = self._endurance(over)
         if far is None:
-            nowhere = np.zeros_like(over)
-            self.note(nowhere, "plays end, whatever the players do", ~nowhere)
+            low, high = (self.claim.bounds.get(side, side * np.inf) for side in (-1, 1))
+            ends = (0.0, 1.0) if self.claim.kind in PROBABILITIES else (-np.inf, np.inf)
+            trivial = np.zeros_like(over) | ((low <= ends[0]) & (high >= ends[1]))
+            self.note(trivial, "plays end, whatever the players do", ~trivial)
             return
         value = self.claim.value if self.turned > 0 else 1.0 - self.claim.value
         need(np.isfinite(value).all(), "value: must be numbers")
@@ -161,6 +167,29 @@ class LatticeChecker:
             if claim is not None:
                 short = exceeds(claim, bound, side, self.turned < 0)
                 self._note(short, np.zeros_like(short), side * self.turned, "by contraction")
+
+    def _least_fixed_point(self, over: BoolArray, pay: FloatArray) -> None:
+        """Check inductive bounds of probabilities, and that the claims say no more than these."""
+        claim, rule, game = self.claim, self.claim.policy[0], self._contraction(1.0)
+        need(claim.kind in PROBABILITIES, "witness: must be one of probabilities")
+        need(set(claim.witness) == {-1, 1}, "witness: must have both sides")
+        lower, upper = claim.witness[-1], claim.witness[1]
+        fine = (lower >= 0.0) & (upper >= 0.0) & (upper <= 1.0)  # below 0, T(U) <= U proves nothing
+        need(fine.all(), "witness: must be probabilities")
+        ends = over & (upper < pay), over & (lower > pay)
+        nowhere = np.zeros_like(over)
+        self.progress("one step")
+        proven = {
+            1: kept(game, upper, over, rule, self._by_policy) & ~ends[0],
+            -1: reached(game, lower, pay, over, rule, self._by_policy, LONGEST, self.progress)
+            & ~ends[1],
+        }
+        for side, bound in ((1, upper), (-1, lower)):
+            bounds = claim.bounds.get(self.turned * side)
+            if bounds is not None:
+                self._note(~proven[side], nowhere, side * self.turned, "by induction")
+                beyond = exceeds(bounds, bound, side, self.turned < 0)
+                self._note(beyond, nowhere, side * self.turned, "from its proof")
 
     def _level_by_level(self, over: BoolArray, pay: FloatArray) -> None:
         """Step back once per level of the clock, whose states lead to lower levels only."""

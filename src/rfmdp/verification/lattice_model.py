@@ -204,7 +204,8 @@ class Lattice:
             successors = (successors[:, :, None] + targets[:, None]).reshape(len(states), -1)
             if self.move_sets[moves[0]] >= 0:
                 ids.append(self.move_sets[moves])
-        return np.stack(ids, axis=1), successors
+        chosen = np.stack(ids, axis=1) if ids else np.empty((len(states), 0), dtype=np.int64)
+        return chosen, successors
 
 
 def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance | None) -> Lattice:

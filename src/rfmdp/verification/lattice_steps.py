@@ -51,7 +51,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+class Rows:
     """Rows and their bounds for nature who minimises."""
 
     states: IntArray  # (N,)
@@ -59,9 +59,9 @@ class _Rows:
     low: FloatArray
     high: FloatArray
 
-    def take(self, some: AnyArray) -> _Rows:
+    def take(self, some: AnyArray) -> Rows:
         """Return some of them."""
-        return _Rows(self.states[some], self.actions[some], self.low[some], self.high[some])
+        return Rows(self.states[some], self.actions[some], self.low[some], self.high[some])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +132,10 @@ class Contraction:
         margin += (len(model.factors) + 4.0) * UNIT * size + TINY * (size > 0.0)
         # a step does not widen bounds around the middle, so that alone is contracted
         before: Sides = {side: np.full(model.states, -self.agent * np.inf) for side in (-1, 1)}
-        loose: list[_Rows] = []
+        loose: list[Rows] = []
         for part in self._leaves(middle, level):
             for action in part.actions.tolist():
-                rows = _Rows(part.states, np.full(len(part.states), action), part.low[:, 0],
+                rows = Rows(part.states, np.full(len(part.states), action), part.low[:, 0],
                              part.high[:, 0])  # fmt: skip
                 if part.high is not part.low:
                     wide = rows.high - rows.low > margin
@@ -276,7 +276,7 @@ class Contraction:
         return below, high[:, 1] + p[:, None] * gap
 
     def _enter(
-        self, rows: _Rows, before: Sides, rule: IntArray, by_policy: Callable[[int], bool],
+        self, rows: Rows, before: Sides, rule: IntArray, by_policy: Callable[[int], bool],
         errors: tuple[float, float],
     ) -> None:  # fmt: skip
         """Compare what some rows are worth with the best so far; one row per state."""
@@ -286,7 +286,7 @@ class Contraction:
             at = rows.states[some]
             before[side][at] = best(before[side][at], worth[some])
 
-    def _worth(self, rows: _Rows, errors: tuple[float, float]) -> Sides:
+    def _worth(self, rows: Rows, errors: tuple[float, float]) -> Sides:
         """Return bounds of what rows pay and what follows them."""
         half, margin = errors
         sign = -self.nature
@@ -298,23 +298,23 @@ class Contraction:
         return worth
 
     def _enter_loose(
-        self, loose: list[_Rows], values: FloatArray, before: Sides, rule: IntArray,
+        self, loose: list[Rows], values: FloatArray, before: Sides, rule: IntArray,
         by_policy: Callable[[int], bool], errors: tuple[float, float],
     ) -> None:  # fmt: skip
         """Write rows out whose sides differ, those of the rule first, then what may be better."""
         if not loose:
             return
-        rows = _Rows(*(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(_Rows)))
+        rows = Rows(*(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(Rows)))
         self._written = 0
         ruled = rule[rows.states] == rows.actions
         for some in (rows.take(ruled), rows.take(~ruled)):
             worth = self._worth(some, errors)
             rival = before[-self.agent][some.states]
             better = self.agent * (worth[self.agent] - rival) > 0.0
-            for alike in self._alike(some.take(better | (rule[some.states] == some.actions))):
-                self._enter(self._repaired(alike, values), before, rule, by_policy, errors)
+            for alike in self.alike(some.take(better | (rule[some.states] == some.actions))):
+                self._enter(self.repaired(alike, values), before, rule, by_policy, errors)
 
-    def _alike(self, rows: _Rows) -> Iterator[_Rows]:
+    def alike(self, rows: Rows) -> Iterator[Rows]:
         """Yield rows of one action whose sets have the same kinds and sizes, some at a time."""
         moves = np.stack([t[np.arange(len(rows.states)), rows.actions]
                           for t in self.model.moves_of(rows.states)], axis=1)  # fmt: skip
@@ -330,9 +330,12 @@ class Contraction:
             for first in range(0, len(some), step):
                 yield rows.take(some[first : first + step])
 
-    def _repaired(self, rows: _Rows, values: FloatArray) -> _Rows:
+    def repaired(self, rows: Rows, values: FloatArray) -> Rows:
         """Return rows with better bounds, by their sets together; too many stay as they are."""
         ids, successors = self.model.rows(rows.states, int(rows.actions[0]))
+        if not ids.shape[1]:  # a certain row
+            mean = values[successors[:, 0]]
+            return Rows(rows.states, rows.actions, mean, mean)
         self._written += successors.size
         if self._written > WRITTEN:
             return rows
@@ -348,7 +351,7 @@ class Contraction:
             if len(axes) > 1:
                 batch.refine(many, follows, least, side, aim, np.full(len(many), np.inf))
             ends.append(least + base)
-        return _Rows(rows.states, rows.actions, np.maximum(rows.low, ends[0]),
+        return Rows(rows.states, rows.actions, np.maximum(rows.low, ends[0]),
                      np.minimum(rows.high, ends[1]))  # fmt: skip
 
 

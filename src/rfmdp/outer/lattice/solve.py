@@ -8,7 +8,8 @@ To reach a target, there is only one fixed point if every play ends, whatever th
 has also ended where no player can ever lead it to the target (`_hopeless`). So the largest
 probability q that a play goes on for K steps is computed first (`_endurance`). If q < 1, then T^K
 contracts by q, and a value that a step moves by no more than r is at most K r / (1 - q) away from
-the fixed point; so is what the policy of that step is worth.
+the fixed point; so is what the policy of that step is worth. Otherwise a play may last for ever;
+what holds of probabilities then is in `lingering`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rfmdp.memory import require_memory
 from rfmdp.model.lattice import LatticeMDP
 from rfmdp.model.lattice_order import Clock, clock_of
 from rfmdp.objective import MAX, MIN, Direction, Spec
+from rfmdp.outer.lattice.lingering import Lingering
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
 from rfmdp.outer.lattice.trie import Trie
 from rfmdp.outer.problem import where
@@ -75,7 +77,7 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     Raises
     ------
     UnsupportedError
-        For objectives of another kind, and for those without end if a play may last for ever.
+        For objectives of another kind, and for rewards to a target if a play may last for ever.
     """
     stats = Stats()
     with stats.phase("prepare"):
@@ -90,7 +92,7 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
         else:
             value, errors, rules = run.steps()
     probability, flipped, negated = horizon.probability, horizon.flipped, horizon.negated
-    stopped = run.stopped
+    stopped, witness = run.stopped, run.witness
     del sweep, horizon, run  # their arrays are as large as those that follow
     if negated:
         value, errors = 0.0 - value, Errors(errors.below, errors.above)  # no zero is negative
@@ -98,6 +100,8 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     if probability:
         np.clip(lower, 0.0, 1.0, out=lower)
         np.clip(upper, 0.0, 1.0, out=upper)
+    if witness is not None:
+        lower, upper = witness
     if flipped:
         lower, upper, value = one_minus(upper, -1.0), one_minus(lower, 1.0), 1.0 - value
     close = limits.excess(lower, upper, interest, float(probability)) <= 1.0
@@ -105,7 +109,7 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     precision = limits.reached(lower, upper, interest) if close else limits.precision
     return Solution(
         model, spec, "exact", status, lower, upper, np.clip(value, lower, upper), Policy(rules),
-        precision, stats, measure=limits.measure.name, interest=interest,
+        precision, stats, witness, measure=limits.measure.name, interest=interest,
     )  # fmt: skip
 
 
@@ -181,6 +185,7 @@ class _Run:
     stats: Stats
     interest: BoolArray
     stopped: Status | None = None
+    witness: tuple[FloatArray, FloatArray] | None = None  # inductive bounds, see `Lingering`
 
     def back(self, value: FloatArray, *trie: Trie) -> tuple[FloatArray, AnyArray, Errors]:
         """Return a step back, see `Sweep.back`, and count it."""
@@ -246,8 +251,10 @@ class _Run:
             if self.horizon.probability:
                 hopeless = _hopeless(self.model, ends, self.watch)
                 ends = _Fixed(ends.states | hopeless, ends.value)
-            steps, lasting = _endurance(self.model, ends.states, self.watch)
-            factor = max(steps, 1) / (1.0 - lasting) * (1.0 + 8.0 * UNIT)
+            steps, lasts = _endurance(self.model, ends.states, self.watch)
+            if lasts.max() == 1.0:
+                return self.lingering(ends, int(lasts.argmax()))
+            factor = max(steps, 1) / (1.0 - float(lasts.max())) * (1.0 + 8.0 * UNIT)
             while True:
                 after, choice, more = self.back(value)
                 np.copyto(after, ends.value, where=ends.states)
@@ -264,6 +271,28 @@ class _Run:
             self.stopped = status_of(stop)
         value, errors, rule = proven
         return value, errors, rule[None]
+
+    def lingering(self, ends: _Fixed, state: int) -> _Result:
+        """Bound probabilities by induction, as plays from a state may last for ever."""
+        if not self.horizon.probability:
+            raise UnsupportedError(
+                f"From {self.model.state_name(state)} a play may last for ever, so rewards to a "
+                "target need a model whose transitions are written out: use load_prism, or ask "
+                "with a bound of steps, as in C<=100."
+            )
+        negated, limits = self.horizon.negated, self.watch.limits
+        won = np.abs(ends.value)
+        bounds = Lingering(
+            self.model, self.back, negated, (self.horizon.agent is MAX) != negated, ends.states,
+            won, np.where(ends.states, won, 1.0), self.model.some_rule(), self.watch,
+        )  # fmt: skip
+        try:
+            bounds.run(lambda low, high: limits.closed(low, high, self.interest, 1.0))
+        except STOPS as stop:
+            self.stopped = status_of(stop)
+        self.witness = bounds.claimed, bounds.upper
+        value = np.clip(bounds.lower, *self.witness)
+        return (-value if negated else value), Errors(), bounds.rule[None]
 
     def level_by_level(self, ends: _Fixed, clock: Clock) -> _Result:
         """Step back once per level of a clock; states of a level lead to lower ones only."""
@@ -314,13 +343,10 @@ def _hopeless(model: LatticeMDP, ends: _Fixed, watch: Watch) -> BoolArray:
         watch.tick("where the target is possible", float(more.sum()))
 
 
-def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, float]:
-    """Return a number of steps, and the largest probability that a play lasts longer.
+def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, FloatArray]:
+    """Return a number of steps, and the largest probabilities (S,) that a play lasts longer.
 
-    Raises
-    ------
-    UnsupportedError
-        If the players can let it last for ever.
+    One of them is 1 if the players can let it last for ever.
     """
     sweep = Sweep(model, MIN, Payments.nothing(model))  # both maximise, so all signs are turned
     lasts = (~ends).astype(np.float64)
@@ -333,14 +359,10 @@ def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, f
         steps += 1
         endless = lasts == 1.0
         if endless.any() and np.array_equal(endless, after == 1.0):
-            state = model.state_name(int(np.flatnonzero(endless)[0]))
-            raise UnsupportedError(
-                f"From {state} a play may last for ever, so bounds need a model whose transitions "
-                "are written out: use load_prism, or ask with a bound of steps, as in F<=100."
-            )
+            break
         lasts = after
         watch.tick("how long plays last", float(lasts.max()))
-    return steps, float(lasts.max())
+    return steps, lasts
 
 
 def _around_fixed_point(
