@@ -38,7 +38,7 @@ OTHER_LANGUAGES = (
     ("properties, not a model", r"(\s*//.*\n|\s)*(P|R)((min|max){0,2}\s*(=\?|[<>])|\{)"),
 )
 OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
-    (r"\|\|", "'or' is written |"),
+    (r"\|\|", "'or' is written |, and conditional probabilities are not supported"),
     (r"&&", "'and' is written &"),
     (r"==", "'equal' is written ="),
 )

@@ -34,7 +34,6 @@ from rfmdp.kernels.sweep import row_span
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.discounted import all_open
 from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.proofs.faces import Faces
@@ -61,13 +60,13 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
     nothing = np.zeros(states)
     witness = {-1.0: nothing, 1.0: nothing}
-    passage = Passage(Graph(problem.model))
-    guess = PolicyIteration(*_discounted(task, HORIZONS[0])).start(None)
+    passage = Passage(all_open(problem))
+    guess = PolicyIteration(*_discounted(task, passage, HORIZONS[0])).start(None)
     try:
         for steps in HORIZONS:
             values = []
             for horizon in (steps, 2.0 * steps):
-                search = PolicyIteration(*_discounted(task, horizon))
+                search = PolicyIteration(*_discounted(task, passage, horizon))
                 search.improve(guess, max(1e-3 * task.limits.precision / horizon, 2.0 * UNIT))
                 values.append(guess.value.copy())
                 guess.value *= 2.0  # where the next one is about
@@ -85,11 +84,14 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     return result
 
 
-def _discounted(task: Task, steps: float) -> tuple[Task, Region]:
-    """Return the task of a discounted game of so many steps on average, and its region."""
+def _discounted(task: Task, passage: Passage, steps: float) -> tuple[Task, Region]:
+    """Return the task of a discounted game of so many steps on average, and where it is played.
+
+    States that are passed once are left out: no other state's value depends on theirs.
+    """
     problem = replace(task.problem, discount=1.0 - 1.0 / steps)
     operator = Operator(problem, task.operator.inner, task.stats)
-    return replace(task, operator=operator), all_open(problem)
+    return replace(task, operator=operator), replace(passage.region, problem=problem)
 
 
 def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]) -> None:
@@ -298,11 +300,11 @@ class Gains:
 
 
 class Passage:
-    """The states to which no cycle leads, by level."""
+    """The states to which no cycle leads, by level, and the region of all others."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        parts = components(graph)
+    def __init__(self, everywhere: Region) -> None:
+        self.graph = graph = everywhere.graph
+        parts = everywhere.components
         self.component = parts.component
         pointers, successors = graph.edges.forward[2:]
         by_state = pointers[graph.model.row_ptr]
@@ -313,3 +315,5 @@ class Passage:
             self.once[successors[entries(by_state, level[~once])]] = False
             if once.any():
                 self.levels.insert(0, np.sort(level[once]))
+        again = ~self.once
+        self.region = replace(everywhere, open=again, components=components(graph, again))
