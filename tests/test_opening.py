@@ -6,7 +6,6 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.errors import FileError, ModelError, PrismError
-from rfmdp.model.frontier import Deadlock
 
 TEXT = """
 mdp
@@ -49,15 +48,6 @@ def test_prism_texts_and_domains(made):
     assert rf.open_model("chain", {"M": 4}).states == 16
     (made / "n.pm").write_text(TEXT.replace("double p;", "double p = 0.5;"))
     assert rf.load(made / "n.pm").states == 3
-
-
-@pytest.mark.filterwarnings("ignore:.*deadlock")
-@pytest.mark.parametrize("name", ["m.rfmdp", "m.drn", "m.tra", "m.prism"])
-def test_deadlocks_are_refused_in_every_format(made, name):
-    """Whoever wants no loops gets an error, whatever the file."""
-    given = {"p": 0.5} if name == "m.prism" else {}
-    with pytest.raises((ModelError, PrismError), match=r"choice|deadlock"):
-        rf.open_model(made / name, given, deadlock=Deadlock.ERROR)
 
 
 def test_constants_named_like_arguments():

@@ -10,13 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rfmdp.errors import FileError, ModelError, ResourceError
 from rfmdp.formats.files import EXPLICIT, PRISM, SAVED, load
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Deadlock
-from rfmdp.model.report import counted
 
 if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
@@ -34,7 +30,6 @@ def open_model(
     constants: Constants = MappingProxyType({}),
     *,
     also_known: Collection[str] = (),
-    deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> FactoredMDP:
     """Return a model by its file, or by the name of a domain or of a Gymnasium environment.
@@ -49,8 +44,6 @@ def open_model(
         Values of constants; a string is read as an expression.
     also_known
         Names in `constants` that may belong to properties instead of the model.
-    deadlock
-        What becomes of states without choice.
     progress
         Called now and then as progress(states, transitions): how many so far.
 
@@ -64,9 +57,7 @@ def open_model(
     >>> open_model("chain", {"M": 4}).states
     16
     """
-    return read_model(name).build(
-        constants, also_known=also_known, deadlock=deadlock, progress=progress
-    )
+    return read_model(name).build(constants, also_known=also_known, progress=progress)
 
 
 def read_model(name: str | PathLike[str]) -> Blueprint:
@@ -131,17 +122,15 @@ class Blueprint:
         constants: Constants = MappingProxyType({}),
         *,
         also_known: Collection[str] = (),
-        deadlock: Deadlock = Deadlock.LOOP,
         progress: Progress | None = None,
     ) -> FactoredMDP:
         """Return the model, its transitions written out; see `open_model`."""
         checked = self.names(constants, also_known)
         if checked is None:
-            return self._made(_without(constants, also_known), deadlock)
+            return self._made(_without(constants, also_known))
         from rfmdp.language.build import build_model
 
-        model = build_model(checked, deadlock=deadlock, progress=progress)
-        return self._with_sets(model, _without(constants, also_known))
+        return self._with_sets(build_model(checked, progress), _without(constants, also_known))
 
     def build_for(
         self,
@@ -149,7 +138,6 @@ class Blueprint:
         constants: Constants = MappingProxyType({}),
         *,
         also_known: Collection[str] = (),
-        deadlock: Deadlock = Deadlock.LOOP,
         progress: Progress | None = None,
         scheduler: str | None = None,
     ) -> AnyModel:
@@ -160,37 +148,27 @@ class Blueprint:
         """
         checked = self.names(constants, also_known)
         if checked is None or work is None:
-            return self.build(
-                constants, also_known=also_known, deadlock=deadlock, progress=progress
-            )
+            return self.build(constants, also_known=also_known, progress=progress)
         from rfmdp.language.lattice import build_for
         from rfmdp.language.ranges import build_blocked, watching_memory
 
         if self.is_domain:
-            model = build_for(work, checked, deadlock=deadlock, progress=progress)
+            model = build_for(work, checked, progress=progress)
             of_domain = _without(constants, also_known)
             if isinstance(model, FactoredMDP):
                 return self._with_sets(model, of_domain)
             return self._with_sets(model, of_domain)
         if scheduler is None:
             with suppress(ResourceError):
-                watched = watching_memory(progress)
-                return build_for(work, checked, deadlock=deadlock, progress=watched)
-        return build_blocked(checked, scheduler=scheduler, deadlock=deadlock, progress=progress)
+                return build_for(work, checked, progress=watching_memory(progress))
+        return build_blocked(checked, scheduler=scheduler, progress=progress)
 
-    def _made(self, constants: Constants, deadlock: Deadlock) -> FactoredMDP:
+    def _made(self, constants: Constants) -> FactoredMDP:
         """Return a model that was read as it is."""
         assert self.made is not None
         if constants:
             names = ", ".join(constants)
             raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
-        stuck = np.flatnonzero(self.made.label("deadlock"))
-        if deadlock is Deadlock.ERROR and stuck.size:
-            raise ModelError(
-                f"{self.name}: {counted(stuck.size, 'state')} had no choice and got a self-loop, "
-                f"the first is {self.made.state_name(int(stuck[0]))}; give them one, or allow the "
-                "loops (`deadlock=Deadlock.LOOP`)."
-            )
         return self.made
 
     def _with_sets(self, model: Model, constants: Constants) -> Model:

@@ -28,16 +28,6 @@ def test_a_constant_named_like_an_argument_was_a_traceback(name, capsys):
     assert len(error.splitlines()) == 1
 
 
-@pytest.mark.parametrize("target", ["dead.drn", "dead.tra", "dead.rfmdp"])
-def test_nofixdl_was_ignored_for_built_models(target, folder, capsys):
-    """Loops at deadlocks are refused, whatever the format."""
-    assert run(["convert", "dead.prism", target]) == 0
-    words = ["solve", target, "--prop", "Pmax=? [ F x=1 ]"]
-    assert run(words) == 0
-    assert run([*words, "--nofixdl"]) == 1
-    assert "had no choice" in capsys.readouterr().err.splitlines()[-1]
-
-
 @pytest.mark.parametrize("command", ["simulate", "learn"])
 def test_constants_of_properties_were_not_seen(command, folder, capsys):
     """`const int k;` of a property file gets its value from --const, in every command."""

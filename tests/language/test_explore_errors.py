@@ -9,7 +9,6 @@ from recording import recorded
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.source import PrismSourceError
-from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.marginals import Kind
 
 
@@ -104,12 +103,6 @@ def test_zero_lower_bounds_are_allowed():
     model = parse_prism(text)
     assert model.marginals.lower.tolist() == [0.0, 0.5]
     assert model.transitions == 2 * model.states
-
-
-def test_deadlock_can_be_refused():
-    """The error names the state."""
-    with pytest.raises(ModelError, match=r"State \(x=1, b=0\) has no enabled action"):
-        parse_prism(command("[] x=0 -> (x'=1);"), deadlock=Deadlock.ERROR)
 
 
 def test_no_initial_state():

@@ -7,7 +7,6 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import Variable
 from rfmdp.model.build import build
 from rfmdp.model.description import Action, Move
-from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.families import Singleton
 
 COIN = Singleton([0.5, 0.5])
@@ -113,10 +112,6 @@ BAD = {
     "reward": (
         {"rewards": {"cost": lambda s: np.full(len(s), np.nan)}},
         'Reward "cost": must be a number, is NaN in state (x=0, y=0).',
-    ),
-    "deadlock": (
-        {"actions": [go(guard=lambda s: s.x < 3)], "deadlock": Deadlock.ERROR},
-        "State (x=3, y=0) has no enabled action; every reachable state must have one.",
     ),
 }
 

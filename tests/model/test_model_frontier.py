@@ -10,7 +10,7 @@ from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import tables as kernels
 from rfmdp.model.arrays import Variable
-from rfmdp.model.frontier import CERTAIN, BlockMove, Deadlock, RowBlock, deadlocks, explore
+from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock, deadlocks, explore
 from rfmdp.model.packing import Packing
 
 GRID = Packing([Variable("x", 0, 9), Variable("y", 0, 9)])
@@ -94,12 +94,6 @@ def test_a_row_that_is_too_large_is_named():
         match=r"State \(x=0, y=0\): a row must have fewer than 2\^31 successors, found 8.59e\+09",
     ):
         explore(GRID, np.array([0]), lambda c: [RowBlock(np.array([0]), 0, c, moves)])
-
-
-def test_all_deadlocks_are_counted():
-    """The error names the first deadlock and how many there are."""
-    with pytest.raises(ModelError, match=r"State \(x=0, y=1\) has no enabled action \(2 such"):
-        explore(GRID, np.array([1, 5]), lambda f: [], deadlock=Deadlock.ERROR)
 
 
 def test_deadlocks_loop_and_are_labelled():

@@ -131,9 +131,6 @@ def test_row_factors_are_checked(model):
 
 A_ROW = "must be (marginals, successors) or (marginals, successors, action)"
 BAD_ROWS = [
-    ([[([0], [0])]], "State 0, row 0: the tensor must have 2 successors, has 1."),
-    ([[([0, 1], [0])]], "State 0, row 0: the tensor must have 2 x 3 = 6 successors, has 1."),
-    ([[([], [0])], [([3], [0])]], "State 1, row 0: marginals must be within 0..1, got 3."),
     ([[([], [0.5])]], "State 0, row 0, successors: must be integers, got float64."),
     ([[([], [[0], [0, 1]])]], "State 0, row 0, successors: must be integers, got [[0], [0, 1]]."),
     ([[([0.0], [0, 0])]], "State 0, row 0, marginals: must be integers, got float64."),
@@ -142,6 +139,7 @@ BAD_ROWS = [
     ([([0], [0, 0])], f"State 0, row 0: {A_ROW}, got [0]."),
     ([[([], [0], 1)]], "State 0, row 0: the action must be a name, got 1."),
     ([0], "State 0: must be a list of rows, got 0."),
+    ([[([2**40], [0])]], "marginals: must fit 32 bits, the largest is 1099511627776."),
     ([[([0], [0, 2**40])]], "successors: must fit 32 bits, the largest is 1099511627776."),
     (None, "from_rows: must be given a list per state, got None."),
 ]
@@ -153,6 +151,27 @@ def test_bad_rows_are_named(rows, message):
     with pytest.raises(ModelError) as caught:
         FactoredMDP.from_rows(rows, [COIN, DIE])
     assert str(caught.value) == message
+
+
+WRONG_SIZES = [
+    ([[([0], [0])]], "Row 0 (state 0, action a0): the tensor must have 2 successors, has 1."),
+    (
+        [[([0, 1], [0])]],
+        "Row 0 (state 0, action a0): the tensor must have 2 x 3 = 6 successors, has 1.",
+    ),
+    (
+        [[([], [0])], [([3], [0])]],
+        "Row 1 (state 1, action a0): marginals must be within 0..1, got 3.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), WRONG_SIZES)
+def test_rows_of_a_wrong_size_are_named(rows, message):
+    """What does not fit is found by the checks of every model, and nothing else is."""
+    with pytest.raises(ModelError) as caught:
+        FactoredMDP.from_rows(rows, [COIN, DIE])
+    assert str(caught.value).partition(" has 1 error:\n  ")[2] == message
 
 
 PAYS = "must be Rewards(state, row): a number per state, and one per row; got"

@@ -34,7 +34,7 @@ from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.language.ast import Type
 from rfmdp.language.checked import Work
-from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.report import model_sizes
 from rfmdp.objective import MAX, Direction
@@ -60,7 +60,6 @@ class Request(NamedTuple):
     uncertainty: Uncertainty
     inner: str
     limits: Limits
-    deadlock: Deadlock
     verbose: bool = False
     automaton: str | None = None  # file of what the path formula means
     scheduler: str | None = None  # of a cluster that solves one model together
@@ -128,7 +127,6 @@ def _build(
         replace(request.uncertainty, radius=run.radius),
         work if exact else None,
         also_known=also_known,
-        deadlock=request.deadlock,
         progress=progress,
         scheduler=request.scheduler,
     )

@@ -18,7 +18,7 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.language.checked import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, written
 from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
 from rfmdp.record import Provenance
@@ -107,7 +107,6 @@ def build_to_solve(
     work: Work | None,
     *,
     also_known: Collection[str] = (),
-    deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
     scheduler: str | None = None,
 ) -> AnyModel:
@@ -123,7 +122,6 @@ def build_to_solve(
         work if uncertainty.polyhedral or scheduler is not None else None,
         values,
         also_known=also_known,
-        deadlock=deadlock,
         progress=progress,
         scheduler=scheduler,
     )

@@ -27,7 +27,6 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`resume=`": "--resume",
     "`length=`": "--length",
     "`stop=StopWhen(guarantee=...)`": "--target",
-    "`deadlock=Deadlock.LOOP`": "no --nofixdl",
     "`LpBall`s instead of `with_radius`": "--set l1:R instead of --radius R",
     "`Exact()`": "--inner exact",
     "`automaton=read_automaton(FILE)`": "--automaton FILE",

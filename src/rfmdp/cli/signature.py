@@ -28,7 +28,8 @@ OTHER_OPTIONS = {  # of PRISM and Storm, with two dashes
     "--pf": "the text of a property is given with --prop",
     "--pctl": "the text of a property is given with --prop",
     "--prism": "leave it out; the model is the first argument",
-    "--fixdl": "leave it out; states without choice get a loop unless --nofixdl is given",
+    "--fixdl": "leave it out; states without choice get a loop, and a warning",
+    "--nofixdl": "leave it out; states without choice get a loop, and a warning",
 }
 
 if TYPE_CHECKING:

@@ -119,15 +119,10 @@ def run(pc, code, ints, floats):
             ints[x] = ints[y] < ints[z]
         elif operation == op.LE:
             ints[x] = ints[y] <= ints[z]
-        elif operation == op.MOVE_IF:
-            # no branch that depends on the state: the next instructions can be foreseen
-            ints[x] = ints[y] if ints[z] != 0 else ints[x]
         elif operation == op.FLOAT:
             floats[x] = float(ints[y])
         elif operation == op.FMOVE:
             floats[x] = floats[y]
-        elif operation == op.FMOVE_IF:
-            floats[x] = floats[y] if ints[z] != 0 else floats[x]
         elif operation == op.FADD:
             floats[x] = floats[y] + floats[z]
         elif operation == op.FSUBTRACT:

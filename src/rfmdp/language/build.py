@@ -22,7 +22,7 @@ from rfmdp.language.distributions import RANDOM_FACTOR, packed
 from rfmdp.language.explorer import StateExplorer
 from rfmdp.language.states import CHUNK, State, evaluate_states
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.frontier import Deadlock, Progress, deadlocks, finished, with_used_marginals
+from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.model.report import warn_if_touching
 from rfmdp.model.validate import is_valid
@@ -33,12 +33,7 @@ MAX_CANDIDATES = 1 << 28
 ZERO, ONE = Literal(0.0), Literal(1.0)
 
 
-def build_model(
-    checked: CheckedModel,
-    *,
-    deadlock: Deadlock = Deadlock.LOOP,
-    progress: Progress | None = None,
-) -> FactoredMDP:
+def build_model(checked: CheckedModel, progress: Progress | None = None) -> FactoredMDP:
     """Return the reachable part of a PRISM model.
 
     Rows of a state come in the order of the text: unlabelled commands module by module, then
@@ -46,7 +41,8 @@ def build_model(
     with the same probability, as in PRISM, and a warning says so. In an interval DTMC this is
     allowed only where all probabilities are known.
 
-    deadlock : what to do with a state without choice; a self-loop comes with a warning
+    A state without choice gets a self-loop, with a warning.
+
     progress : called now and then, see `frontier.Progress`
 
     >>> from rfmdp.language.check import check_model
@@ -63,7 +59,7 @@ def build_model(
     """
     explorer = StateExplorer(checked, Packing(checked.variables, in_bits=True))
     try:
-        explored = explorer.run(initial_valuations(checked), deadlock, progress)
+        explored = explorer.run(initial_valuations(checked), progress)
     except PrismError:
         raise
     except ModelError as error:

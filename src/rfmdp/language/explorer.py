@@ -26,7 +26,7 @@ from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, arranged
+from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
 from rfmdp.types import AnyArray, Int32Array, IntArray
 
@@ -84,15 +84,13 @@ class StateExplorer:
         """The first of them."""
         return str(self.state(int(self.memory[addresses.FIRST_MIXED])))
 
-    def run(
-        self, initial: AnyArray, deadlock: Deadlock, progress: Progress | None = None
-    ) -> FactoredMDP:
+    def run(self, initial: AnyArray, progress: Progress | None = None) -> FactoredMDP:
         """Return what can be reached from initial valuations (I, vars)."""
         start = self._enter(self.packing.pack(initial))
         for _ in self._slices():
             self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
         rows, marginals, successors = self._take()
-        return arranged(self.packing, self.reached, start, rows, marginals, successors, deadlock)
+        return arranged(self.packing, self.reached, start, rows, marginals, successors)
 
     def reach(self, initial: AnyArray) -> Iterator[tuple[AnyArray, ...]]:
         """Yield the rows (R, 4), marginals and successors that are met, slice by slice.

@@ -29,7 +29,7 @@ from rfmdp.language.parse import parse_model
 from rfmdp.language.states import State, evaluate_states
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import FORBIDDEN, Factor, Formula, FormulaRewards, LatticeMDP, Moves
 from rfmdp.model.lattice_order import Clock, clock_of, contractions, in_good_order
 from rfmdp.ragged import starts
@@ -225,11 +225,7 @@ def parse_lattice(
 
 
 def build_for(
-    work: Work,
-    checked: CheckedModel,
-    *,
-    deadlock: Deadlock = Deadlock.LOOP,
-    progress: Progress | None = None,
+    work: Work, checked: CheckedModel, *, progress: Progress | None = None
 ) -> FactoredMDP | LatticeMDP:
     """Return a model by its factors if what is asked of it takes less work then.
 
@@ -245,7 +241,7 @@ def build_for(
         if progress is not None:
             progress(states, transitions)
 
-    lattice = _worth_contracting(checked, deadlock)
+    lattice = _worth_contracting(checked)
     if lattice is not None:
         clock = clock_of(lattice) if work.ends else None
         if work.ends and not (clock is not None and _all_end(work, clock, lattice, checked)):
@@ -259,7 +255,7 @@ def build_for(
         if at_first * AT_ONCE > most:
             return lattice
     try:
-        return build_model(checked, deadlock=deadlock, progress=watch)
+        return build_model(checked, watch)
     except _Enough:
         assert lattice is not None
         return lattice
@@ -282,7 +278,7 @@ def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel)
     return True
 
 
-def _worth_contracting(checked: CheckedModel, deadlock: Deadlock) -> LatticeMDP | None:
+def _worth_contracting(checked: CheckedModel) -> LatticeMDP | None:
     """Return a model by its factors, None if it is none or has few transitions per row."""
     if max(map(partial(_width, checked), checked.actions), default=1) < WIDE:
         return None
@@ -290,8 +286,6 @@ def _worth_contracting(checked: CheckedModel, deadlock: Deadlock) -> LatticeMDP 
         lattice = in_good_order(build_lattice(checked))
     except NoLattice:
         return None
-    if lattice.deadlocks is not None and deadlock is Deadlock.ERROR:
-        return None  # only a search tells whether they are reached
     return lattice if contractions(lattice) < lattice.transitions else None
 
 

@@ -11,17 +11,16 @@ from rfmdp.language.check import check_model
 from rfmdp.language.constants import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.frontier import Progress
 
 
 def load_prism(
     path: str | PathLike[str],
     constants: Constants | None = None,
     *,
-    deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> FactoredMDP:
-    """Return the model of a PRISM file.
+    """Return the model of a PRISM file; states without choice get a self-loop, with a warning.
 
     Parameters
     ----------
@@ -29,8 +28,6 @@ def load_prism(
         A model file in the PRISM language: dtmc, mdp, idtmc or imdp.
     constants
         Values of constants that the file leaves open; a string is read as an expression.
-    deadlock
-        What to do with states without choice: a self-loop and a warning, or an error.
     progress
         Called now and then as progress(states, transitions): how many so far.
 
@@ -41,9 +38,7 @@ def load_prism(
     PrismError
         For a mistake in the text, with file, line, column, source line and caret.
     """
-    return parse_prism(
-        read_text(path), constants, filename=str(path), deadlock=deadlock, progress=progress
-    )
+    return parse_prism(read_text(path), constants, filename=str(path), progress=progress)
 
 
 def parse_prism(
@@ -51,7 +46,6 @@ def parse_prism(
     constants: Constants | None = None,
     *,
     filename: str = "<model>",
-    deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> FactoredMDP:
     """Return the model of a text in the PRISM language; see `load_prism`.
@@ -62,8 +56,7 @@ def parse_prism(
     >>> model.states, model.transitions
     (4, 4)
     """
-    checked = check_model(parse_model(text, filename), constants)
-    return build_model(checked, deadlock=deadlock, progress=progress)
+    return build_model(check_model(parse_model(text, filename), constants), progress)
 
 
 def read_text(path: str | PathLike[str]) -> str:

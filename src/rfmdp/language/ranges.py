@@ -18,7 +18,7 @@ from rfmdp.language.explorer import StateExplorer
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of
-from rfmdp.model.frontier import NO_ACTION, Deadlock, Progress, refused_deadlock
+from rfmdp.model.frontier import NO_ACTION, Progress
 from rfmdp.model.packing import Packing
 from rfmdp.model.report import warn_if_touching
 from rfmdp.ragged import starts
@@ -98,7 +98,6 @@ def build_blocked(
     checked: CheckedModel,
     *,
     scheduler: str | None = None,
-    deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
     blocks: int | None = None,
 ) -> BlockedMDP:
@@ -108,11 +107,11 @@ def build_blocked(
     model is solved.
 
     scheduler : address of the Dask scheduler
-    deadlock, progress : as in `build_model`
+    progress : as in `build_model`
     blocks : how many; by default as many as pay
     """
     try:
-        model = _explored(checked, deadlock, progress, blocks)
+        model = _explored(checked, progress, blocks)
     except PrismError:
         raise
     except ModelError as error:
@@ -129,9 +128,7 @@ def build_blocked(
     return replace(model, store=store, source=TextRows(checked, model.source.words))
 
 
-def _explored(
-    checked: CheckedModel, deadlock: Deadlock, progress: Progress | None, blocks: int | None
-) -> BlockedMDP:
+def _explored(checked: CheckedModel, progress: Progress | None, blocks: int | None) -> BlockedMDP:
     """Return the states that can be reached, and how many rows there are."""
     packing = Packing(checked.variables, in_bits=True)
     explorer = StateExplorer(checked, packing)
@@ -144,8 +141,6 @@ def _explored(
     words = explorer.reached
     stuck = words[np.concatenate(dead)]
     stuck = stuck[packing.order(stuck)]
-    if len(stuck) and deadlock is Deadlock.ERROR:
-        raise refused_deadlock(packing, stuck)
     warn_of_states(checked, len(stuck), packing.unpack(stuck[:1]), explorer)
     words = words[packing.order(words)]
     numbers = _numbers(packing, words, packing.pack(initial))

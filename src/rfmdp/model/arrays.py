@@ -149,19 +149,17 @@ class FactoredMDP:
         from rfmdp.model.validate import require_valid
 
         sets = inputs.sets(marginals)
-        sizes = sets.sizes.tolist()
         names = dict[str, int]()
         chosen: list[int] = []
         ids, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-        for where, row_marginals, successors, action in inputs.rows(states):
-            row = inputs.tensor(sizes, where, row_marginals, successors)
-            ids.append(row[0])
-            targets.append(row[1])
+        for row_marginals, successors, action in inputs.rows(states):
+            ids.append(row_marginals)
+            targets.append(successors)
             chosen.append(names.setdefault(action, len(names)))
         model = FactoredMDP(
             row_ptr=starts([len(rows) for rows in states]),
             marginal_ptr=starts([len(values) for values in ids[1:]]),
-            row_marginals=np.concatenate(ids).astype(np.int32),
+            row_marginals=inputs.narrow("marginals", np.concatenate(ids)),
             successor_ptr=starts([len(values) for values in targets[1:]]),
             successors=inputs.narrow("successors", np.concatenate(targets)),
             marginals=sets,

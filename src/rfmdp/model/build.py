@@ -21,14 +21,7 @@ from rfmdp.model.description import (
     select,
 )
 from rfmdp.model.expander import Expander
-from rfmdp.model.frontier import (
-    NO_ACTION,
-    Deadlock,
-    Progress,
-    explore,
-    finished,
-    with_used_marginals,
-)
+from rfmdp.model.frontier import NO_ACTION, Progress, explore, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -41,13 +34,13 @@ def build(
     initial: Mapping[str, ArrayLike],
     labels: Mapping[str, Predicate] | None = None,
     rewards: Mapping[str, Amount] | None = None,
-    deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> FactoredMDP:
     """Return the reachable part of a described model.
 
     All functions of a description are vectorised: they see many states at once (`States`) and
-    give one array entry per state.
+    give one array entry per state. A reachable state where no action is enabled gets a self-loop
+    and the label "deadlock".
 
     Parameters
     ----------
@@ -57,7 +50,6 @@ def build(
     initial : variable -> value, or (I,) values for several initial states
     labels : name -> where it holds
     rewards : structure -> what a state pays; what an action pays is said by `Action`
-    deadlock : what to do with reachable states where no action is enabled
     progress : called now and then, see `frontier.Progress`
 
     Raises
@@ -101,29 +93,17 @@ def build(
     expander = Expander(packing, actions)
     start = _initial_codes(packing, initial)
     with seeing_arrays("build"):
-        return _described(packing, start, expander, labels or {}, rewards or {}, deadlock, progress)
-
-
-def _described(
-    packing: Packing,
-    start: IntArray,
-    expander: Expander,
-    labels: Mapping[str, Predicate],
-    rewards: Mapping[str, Amount],
-    deadlock: Deadlock,
-    progress: Progress | None,
-) -> FactoredMDP:
-    """Return the reachable part of a described model, from the codes of its initial states."""
-    model = explore(packing, start, expander, deadlock=deadlock, progress=progress)
-    states = States(packing.variables, model.valuations)
+        model = explore(packing, start, expander, progress)
+        states = States(packing.variables, model.valuations)
+        structures = _rewards(model, states, expander.actions, rewards or {})
+        where = _labels(states, labels or {})
     model, used = with_used_marginals(model)
+    model, action_names = _by_name(model, expander.actions)
     names = list(expander.names)
-    structures = _rewards(model, states, expander.actions, rewards)
-    model, labelled = _by_name(model, expander.actions)
     return finished(
         model,
-        labelled,
-        _labels(states, labels),
+        action_names,
+        where,
         marginals=Marginals.from_sets(expander.sets[j] for j in used),
         factors=tuple(expander.factors),
         rewards=structures,

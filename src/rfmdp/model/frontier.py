@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,40 +74,28 @@ class RowBlock(NamedTuple):
         return codes
 
 
-class Deadlock(Enum):
-    """What to do with a reachable state that has no row."""
-
-    LOOP = auto()  # a self-loop, and the label "deadlock"
-    ERROR = auto()  # a ModelError that names the state
-
-
 Expand = Callable[[IntArray], Iterable[RowBlock]]  # of codes (N,)
 Progress = Callable[[int, int], None]  # called as progress(states, transitions)
 
 
 def explore(
-    packing: Packing,
-    initial: IntArray,
-    expand: Expand,
-    *,
-    deadlock: Deadlock = Deadlock.LOOP,
-    progress: Progress | None = None,
+    packing: Packing, initial: IntArray, expand: Expand, progress: Progress | None = None
 ) -> FactoredMDP:
     """Return the reachable states and rows of a model, for `finished` to complete.
+
+    States that get no row loop.
 
     Parameters
     ----------
     packing : how valuations are packed, into one word
     initial : (I,) codes of the initial states
     expand : all rows of the states of a frontier, in blocks; may be a generator
-    deadlock : what to do with states that get no row
     progress : called now and then, see `Progress`
 
     Raises
     ------
     ModelError
-        For a deadlock (if asked), a successor outside the variables' ranges, more than 2^31
-        states.
+        For a successor outside the variables' ranges, and more than 2^31 states.
     """
     explored = _Explored(packing)
     start = explored.enter(initial)
@@ -120,7 +107,7 @@ def explore(
         done = stop
         if progress is not None:
             progress(explored.count, explored.successors.size)
-    return explored.arranged(start, deadlock)
+    return explored.arranged(start)
 
 
 class _Explored:
@@ -175,7 +162,7 @@ class _Explored:
         self.count = int(enter_states(*tables, codes[:, None], numbers))
         return numbers
 
-    def arranged(self, start: Int32Array, deadlock: Deadlock) -> FactoredMDP:
+    def arranged(self, start: Int32Array) -> FactoredMDP:
         """Return all that was found in order; states without rows get a self-loop."""
         words = self.states.packed[: self.count]
         del self.states  # its table is not needed any more
@@ -187,7 +174,7 @@ class _Explored:
         loops[:, 0] = self.successors.extend(len(dead))[:] = dead
         rows, marginals = self.rows.trim(), self.marginals.trim()
         successors = self.successors.trim()
-        return arranged(self.packing, words, start, rows, marginals, successors, deadlock)
+        return arranged(self.packing, words, start, rows, marginals, successors)
 
 
 def arranged(
@@ -197,7 +184,6 @@ def arranged(
     rows: Int32Array,
     marginals: Int32Array,
     successors: Int32Array,
-    deadlock: Deadlock,
 ) -> FactoredMDP:
     """Return what was explored: states in the order of valuations, their rows as they were found.
 
@@ -210,18 +196,10 @@ def arranged(
     rows : (R, 4) state, action, number of marginals, number of successors
     marginals : (uses, 2) identifier and factor, row by row
     successors : (K,) states, row by row
-
-    Raises
-    ------
-    ModelError
-        If self-loops of deadlocks are refused; the first is named.
     """
     from rfmdp.kernels.tables import arrange
 
     source = rows[:, 0]
-    dead = source[rows[:, 1] == NO_ACTION]
-    if dead.size and deadlock is Deadlock.ERROR:
-        raise refused_deadlock(packing, words[dead[packing.order(words[dead])]])
     order = packing.order(words)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -248,15 +226,6 @@ def arranged(
         row_factors=factor,
         successor_ptr=successor_ptr,
         successors=targets,
-    )
-
-
-def refused_deadlock(packing: Packing, words: IntArray) -> ModelError:
-    """Return the error about states (N, W) without a choice, ascending; the first is named."""
-    others = f" ({len(words)} such states)" if len(words) > 1 else ""
-    return ModelError(
-        f"State {packing.name(words[0])} has no enabled action{others}; every reachable state "
-        "must have one."
     )
 
 

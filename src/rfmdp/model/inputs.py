@@ -1,8 +1,10 @@
-"""Numbers that models are made from, as callers give them: checked, and in our types."""
+"""Numbers that models are made from, as callers give them: checked, and in our types.
+
+Whether they fit each other is left to `validate`.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.model.validate import product_text
 from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, IntArray
@@ -33,14 +34,10 @@ def by_name(what: str, named: Mapping[str, Any]) -> dict[str, Any]:
     return dict(named)
 
 
-def rows(states: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Any, Any, str]]:
-    """Give place, marginals, successors and action of all rows of lists of rows."""
-    if not isinstance(states, Sequence):
-        raise ModelError(f"from_rows: must be given a list per state, got {states!r}.")
-    for s, listed in enumerate(states):
-        if not isinstance(listed, Sequence):
-            raise ModelError(f"State {s}: must be a list of rows, got {listed!r}.")
-        for number, row in enumerate(listed):
+def rows(states: Sequence[Sequence[Any]]) -> Iterator[tuple[IntArray, IntArray, str]]:
+    """Give marginals, successors and action of all rows of lists of rows."""
+    for s, state_rows in enumerate(_listed("from_rows", states, "given a list per state")):
+        for number, row in enumerate(_listed(f"State {s}", state_rows, "a list of rows")):
             where = f"State {s}, row {number}"
             if not isinstance(row, Sequence) or len(row) not in (2, 3):
                 raise ModelError(
@@ -50,27 +47,15 @@ def rows(states: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Any, Any, str]]
             action = row[2] if len(row) == 3 else f"a{number}"
             if not isinstance(action, str):
                 raise ModelError(f"{where}: the action must be a name, got {action!r}.")
-            yield where, row[0], row[1], action
+            place = f"{where}, marginals"
+            marginals = integers(place, _listed(place, row[0], "a list"))
+            yield marginals, integers(f"{where}, successors", row[1]), action
 
 
-def tensor(
-    sizes: Sequence[int], where: str, marginals: Sequence[int], successors: ArrayLike
-) -> tuple[IntArray, IntArray]:
-    """Return the marginals and successors of a row; raise if their number is wrong."""
-    last = len(sizes) - 1
-    if not isinstance(marginals, Sequence | np.ndarray):
-        raise ModelError(f"{where}, marginals: must be a list, got {marginals!r}.")
-    ids = integers(f"{where}, marginals", marginals)
-    for j in ids.tolist():
-        if not 0 <= j <= last:
-            raise ModelError(f"{where}: marginals must be within 0..{last}, got {j}.")
-    shape = [sizes[j] for j in ids.tolist()]
-    targets = integers(f"{where}, successors", successors)
-    if len(targets) != math.prod(shape):
-        raise ModelError(
-            f"{where}: the tensor must have {product_text(shape)} successors, has {len(targets)}."
-        )
-    return ids, targets
+def _listed(where: str, values: Any, what: str) -> Any:
+    if not isinstance(values, Sequence | np.ndarray):
+        raise ModelError(f"{where}: must be {what}, got {values!r}.")
+    return values
 
 
 def integers(name: str, values: ArrayLike) -> IntArray:

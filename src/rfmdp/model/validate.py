@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from weakref import WeakSet
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.report import Issue, Report, model_sizes
 from rfmdp.ragged import owner, segment, segment_lengths, segment_product
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 SHOWN_SIZES = 12  # factors of a product that are written out
 LARGEST_REWARD = 1e100  # so that expected sums of many stay far from the largest float
@@ -34,6 +34,12 @@ ARRAYS: dict[str, tuple[type, int]] = {  # type and number of dimensions
     "row_actions": (np.int32, 1),
     "valuations": (np.int32, 2),
     "row_factors": (np.int32, 1),
+}
+
+POINTERS = {  # and what they end with
+    "row_ptr": "the number of rows",
+    "marginal_ptr": "len(row_marginals)",
+    "successor_ptr": "len(successors)",
 }
 
 _VALID: WeakSet[FactoredMDP] = WeakSet()  # models are frozen: once valid, they stay so
@@ -69,24 +75,21 @@ def validate(model: FactoredMDP) -> Report:
     >>> print(validate(model))
     The model with 2 states, 2 rows, 3 transitions and 1 marginal is well formed.
     """
-    issues = _check_types(model)
+    issues = list(_check_types(model))
     if issues:
         return Report(tuple(issues))
-    issues = _check_pointers(model)
-    followed = not issues
-    for check in _GENERAL:
-        issues += check(model)
-    for check in _ROWS if followed else ():
+    issues = list(_check_pointers(model))
+    for check in _GENERAL if issues else (*_GENERAL, *_ROWS):
         issues += check(model)
     *sizes, marginals = model_sizes(model)
     return Report(tuple(issues), f"The model with {', '.join(sizes)} and {marginals}")
 
 
 def _per_item(
-    where: IntArray | BoolArray, name: Callable[[int], str], message: Callable[[int], str]
+    where: BoolArray, name: Callable[[int], str], message: Callable[[int], str]
 ) -> list[Issue]:
     """Return one issue per index that is set, the many beyond `NAMED` as a number."""
-    items = np.flatnonzero(where) if where.dtype == np.bool_ else where
+    items = np.flatnonzero(where)
     issues = [Issue(name(int(i)), message(int(i))) for i in items[:NAMED]]
     if len(items) > NAMED:
         more = len(items) - NAMED
@@ -124,54 +127,36 @@ def _state(model: FactoredMDP, state: int) -> str:
     return f"State {state} {model.state_name(state)}" if fits else f"State {state}"
 
 
-def _check_types(model: FactoredMDP) -> list[Issue]:
+def _check_types(model: FactoredMDP) -> Iterator[Issue]:
     """Arrays have the types and dimensions that kernels are compiled for."""
-    issues: list[Issue] = []
     for name, (dtype, dimensions) in ARRAYS.items():
         array = getattr(model, name)
         if array.dtype != dtype or array.ndim != dimensions:
-            kind = np.dtype(dtype).name
-            issues.append(
-                Issue(
-                    name,
-                    f"must be {kind} with {dimensions} dimensions, got {array.dtype} with "
-                    f"{array.ndim}.",
-                )
-            )
-    for name in ("row_ptr", "marginal_ptr", "successor_ptr"):
+            must = f"must be {np.dtype(dtype).name} with {dimensions} dimensions"
+            yield Issue(name, f"{must}, got {array.dtype} with {array.ndim}.")
+    for name in POINTERS:
         if getattr(model, name).size == 0:
-            issues.append(Issue(name, "must have at least one entry."))
-    return issues
+            yield Issue(name, "must have at least one entry.")
 
 
-def _check_pointers(model: FactoredMDP) -> list[Issue]:
+def _check_pointers(model: FactoredMDP) -> Iterator[Issue]:
     """CSR pointers start at 0, never fall, and end at the length of what they point into."""
-    issues = _check_pointer("row_ptr", model.row_ptr, model.rows, "the number of rows")
-    marginals, successors = len(model.row_marginals), len(model.successors)
-    issues += _check_pointer("marginal_ptr", model.marginal_ptr, marginals, "len(row_marginals)")
-    issues += _check_pointer("successor_ptr", model.successor_ptr, successors, "len(successors)")
-    if len(model.marginal_ptr) != len(model.successor_ptr):
-        issues.append(
-            Issue(
-                "marginal_ptr",
-                f"must have one entry per row and one more ({len(model.successor_ptr)}), "
-                f"got {len(model.marginal_ptr)}.",
-            )
+    ends = model.rows, len(model.row_marginals), len(model.successors)
+    for (name, meaning), end in zip(POINTERS.items(), ends, strict=True):
+        pointer = getattr(model, name)
+        if pointer[0] != 0:
+            yield Issue(name, f"must start with 0, got {pointer[0]}.")
+        if pointer[-1] != end:
+            yield Issue(name, f"must end with {end} ({meaning}), got {pointer[-1]}.")
+        yield from _per_item(
+            pointer[1:] < pointer[:-1],  # differences could wrap
+            lambda i: f"{name}[{i + 1}]",  # noqa: B023
+            lambda i: f"must be >= {pointer[i]}, got {pointer[i + 1]}.",  # noqa: B023
         )
-    return issues
-
-
-def _check_pointer(name: str, pointer: IntArray, end: int, meaning: str) -> list[Issue]:
-    issues: list[Issue] = []
-    if pointer[0] != 0:
-        issues.append(Issue(name, f"must start with 0, got {pointer[0]}."))
-    if pointer[-1] != end:
-        issues.append(Issue(name, f"must end with {end} ({meaning}), got {pointer[-1]}."))
-    return issues + _per_item(
-        np.flatnonzero(pointer[1:] < pointer[:-1]),  # differences could wrap
-        lambda i: f"{name}[{i + 1}]",
-        lambda i: f"must be >= {pointer[i]}, got {pointer[i + 1]}.",
-    )
+    rows, lengths = len(model.successor_ptr), len(model.marginal_ptr)
+    if rows != lengths:
+        must = f"must have one entry per row and one more ({rows})"
+        yield Issue("marginal_ptr", f"{must}, got {lengths}.")
 
 
 def _check_states(model: FactoredMDP) -> list[Issue]:
@@ -204,13 +189,9 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
 
 
 def _product(model: FactoredMDP, row: int) -> str:
-    """Return the sizes of a row's marginals as `2 x 3 = 6`."""
+    """Return the sizes of a row's marginals: `2 x 3 = 6`, `the product of 64 sizes, 1.8e+19,`."""
     ids = model.row_marginals[segment(model.marginal_ptr, row)]
-    return product_text(model.marginals.sizes[ids].tolist())
-
-
-def product_text(sizes: Sequence[int]) -> str:
-    """Return `2 x 3 = 6`, or for many factors `the product of 64 sizes, 1.84e+19,`."""
+    sizes = model.marginals.sizes[ids].tolist()
     if len(sizes) < 2:
         return str(sizes[0] if sizes else 1)
     product = math.prod(sizes)
@@ -241,27 +222,23 @@ def _check_actions(model: FactoredMDP) -> list[Issue]:
     )
 
 
-def _check_labels(model: FactoredMDP) -> list[Issue]:
+def _check_labels(model: FactoredMDP) -> Iterator[Issue]:
     """Labels have one boolean per state."""
-    issues: list[Issue] = []
     for name, where in model.labels.items():
-        issues += _size(f'Label "{name}"', where, model.states, "state")
+        yield from _size(f'Label "{name}"', where, model.states, "state")
         if where.dtype != np.bool_:
-            issues.append(Issue(f'Label "{name}"', f"must be boolean, got {where.dtype}."))
-    return issues
+            yield Issue(f'Label "{name}"', f"must be boolean, got {where.dtype}.")
 
 
-def _check_rewards(model: FactoredMDP) -> list[Issue]:
+def _check_rewards(model: FactoredMDP) -> Iterator[Issue]:
     """Reward structures have one number per state and per row, none of which may overflow."""
-    issues: list[Issue] = []
     for name, reward in model.rewards.items():
-        if not isinstance(reward, Rewards):
+        if isinstance(reward, Rewards):
+            yield from _check_payments(f'Reward "{name}"', "state", reward.state, model.states)
+            yield from _check_payments(f'Reward "{name}"', "row", reward.row, model.rows)
+        else:
             must = "must be Rewards(state, row): a number per state, and one per row; got"
-            issues.append(Issue(f'Reward "{name}"', f"{must} {reward!r}."))
-            continue
-        issues += _check_payments(f'Reward "{name}"', "state", reward.state, model.states)
-        issues += _check_payments(f'Reward "{name}"', "row", reward.row, model.rows)
-    return issues
+            yield Issue(f'Reward "{name}"', f"{must} {reward!r}.")
 
 
 def _check_payments(name: str, what: str, values: FloatArray, count: int) -> list[Issue]:
@@ -281,21 +258,16 @@ def _check_variables(model: FactoredMDP) -> list[Issue]:
     if model.valuations.shape != expected:
         shape = model.valuations.shape
         return [Issue("Valuations", f"must have the shape {expected}, got {shape}.")]
-    pairs = zip(model.variables, model.valuations.T, strict=True)
-    return [issue for v, column in pairs for issue in _check_range(model, v, column)]
-
-
-def _check_range(model: FactoredMDP, v: Variable, column: AnyArray) -> list[Issue]:
-    return _per_item(
-        (column < v.low) | (column > v.high),
-        partial(_state, model),
-        lambda s: f"{v.name} must be within {v.low}..{v.high}.",
-    )
-
-
-def _check_names(model: FactoredMDP) -> list[Issue]:
-    """Names are unique, and as many as what they name."""
     issues: list[Issue] = []
+    for v, column in zip(model.variables, model.valuations.T, strict=True):
+        message = f"{v.name} must be within {v.low}..{v.high}."
+        outside = (column < v.low) | (column > v.high)
+        issues += _per_item(outside, partial(_state, model), lambda s: message)  # noqa: B023
+    return issues
+
+
+def _check_names(model: FactoredMDP) -> Iterator[Issue]:
+    """Names are unique, and as many as what they name."""
     for what, names in (
         ("Action", model.actions),
         ("Variable", tuple(v.name for v in model.variables)),
@@ -303,13 +275,12 @@ def _check_names(model: FactoredMDP) -> list[Issue]:
         ("Marginal", model.marginal_names),
     ):
         twice = [name for name, count in Counter(names).items() if count > 1]
-        issues += [Issue(f"{what} {name!r}", "is named twice.") for name in twice]
+        yield from (Issue(f"{what} {name!r}", "is named twice.") for name in twice)
     if model.marginal_names:
-        issues += _size("marginal_names", model.marginal_names, len(model.marginals), "marginal")
+        yield from _size("marginal_names", model.marginal_names, len(model.marginals), "marginal")
     if model.outcome_names:
         outcomes = len(model.marginals.nominal)
-        issues += _size("outcome_names", model.outcome_names, outcomes, "outcome")
-    return issues
+        yield from _size("outcome_names", model.outcome_names, outcomes, "outcome")
 
 
 def _check_factors(model: FactoredMDP) -> list[Issue]:

@@ -17,7 +17,6 @@ from rfmdp.language.parse import parse_model
 from rfmdp.language.ranges import build_blocked
 from rfmdp.model import blocked
 from rfmdp.model.blocked import BlockedMDP, BlockStore, PackedBlock, block_count, pack, unpack
-from rfmdp.model.frontier import Deadlock
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, LongRunShare, Reach, ReachReward, Spec, Until
 from rfmdp.outer.blocks import fleet
@@ -236,9 +235,7 @@ def test_limits_and_refusals():
 
 
 def test_deadlocks_are_found_while_exploring():
-    """They get a loop and a label, or are refused, as in a model that is written out."""
+    """They get a loop and a label, as in a model that is written out."""
     checked = check_model(parse_model("mdp module m x:[0..2]; [] x<2 -> (x'=x+1); endmodule"))
     model = build_blocked(checked)
     assert model.label("deadlock").tolist() == [False, False, True]
-    with pytest.raises(ModelError, match=r"State \(x=2\) has no enabled action"):
-        build_blocked(checked, deadlock=Deadlock.ERROR)

@@ -36,9 +36,6 @@ def solve(
         tuple[str, ...],
         Option("Constants: A=1,B=0.5; a range C=1:3 or p=0:0.1:1 is a run per value."),
     ] = (),
-    no_fix_deadlocks: Annotated[
-        bool, Option("Refuse states without choice instead of looping there.", "--nofixdl")
-    ] = False,
     radius: Annotated[
         str | None,
         Option(
@@ -92,7 +89,6 @@ def solve(
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
     from rfmdp.cli.models import Uncertainty, properties_about, read_blueprint
     from rfmdp.kernels.decorator import interpreting
-    from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
     from rfmdp.running import run_many
 
@@ -138,7 +134,6 @@ def solve(
         Uncertainty(None, set_, floor, nominal),
         inner,
         limits,
-        Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
         verbose,
         automaton,
         scheduler if together else None,
