@@ -159,7 +159,7 @@ def test_counts_from_transitions(granularity):
             expected[part] += size // model.marginals.sizes[j]
     assert np.array_equal(counts, expected)
     with pytest.raises(ModelError, match="void"):
-        count_transitions(ids.model, [0], [10])
+        count_transitions(ids.model, np.array([0]), np.array([10]))
 
 
 def test_rows_of_one_action_are_told_apart():

@@ -140,32 +140,3 @@ def reduced_tensors(rows, model, slots, new_ptr, pick, out):
                 j = row_marginals[slot]
                 at = at * (outcome_ptr[j + 1] - outcome_ptr[j]) + pick[slot - first]
             out[new_ptr[r] + k] = successors[successor_ptr[r] + at]
-
-
-@kernel
-def count_transitions(rows_N, next_N, model, tally):
-    """Tally the outcomes of N observed (row, successor) pairs; see `simulate.run_trajectories`.
-
-    Requires rows whose successors tell the outcomes. Returns the first pair whose successor the
-    row does not have, or -1.
-    """
-    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
-    counts, total, visits = tally
-    for i in range(rows_N.shape[0]):
-        r = rows_N[i]
-        start, size = successor_ptr[r], successor_ptr[r + 1] - successor_ptr[r]
-        k = 0
-        while k < size and successors[start + k] != next_N[i]:
-            k += 1
-        if k == size:
-            return i
-        for slot in range(marginal_ptr[r], marginal_ptr[r + 1]):
-            j = row_marginals[slot]
-            size //= outcome_ptr[j + 1] - outcome_ptr[j]
-            o = outcome_ptr[j] + k // size
-            k %= size
-            total[j] += 1
-            counts[o] += 1
-        if visits.shape[0] > 0:
-            visits[r] += 1
-    return -1

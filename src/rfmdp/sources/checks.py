@@ -140,14 +140,18 @@ class Evidence:
         for name, table in self.tables.items():
             np.add.at(table, (codes[name][pair], place), 1)
 
+    def transitions(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the different transitions: rows, successors, and how often each was seen, (N,)."""
+        self._count()
+        seen = self._times > 0
+        return self._pairs.rows[seen], self._pairs.successors[seen], self._times[seen]
+
     def checks(self, level: float) -> tuple[Check, ...]:
         """Return what is said about the assumptions; all alarms together have one level."""
-        self._count()
-        counted = self._times > 0
-        rows, successors = self._pairs.rows[counted], self._pairs.successors[counted]
+        rows, successors, counts = self.transitions()
         earlier = [_tabled(self._model, name, table) for name, table in self.tables.items() if name]
         time = [_tabled(self._model, "the time", self.tables[""])] if "" in self.tables else []
-        times = self._times[counted].astype(np.float64)
+        times = counts.astype(np.float64)
         shown = shown_outcomes(self._model, rows, successors)
         families = {
             INDEPENDENCE: _other_factors(self._model, shown, times),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
@@ -50,7 +49,11 @@ class Tally:
 
 
 def count_transitions(
-    model: FactoredMDP, rows: ArrayLike, successors: ArrayLike, tally: Tally | None = None
+    model: FactoredMDP,
+    rows: IntArray,
+    successors: AnyArray,
+    tally: Tally | None = None,
+    times: int | IntArray = 1,
 ) -> Tally:
     """Return what was seen of every outcome of the identifiers.
 
@@ -59,10 +62,11 @@ def count_transitions(
     model
         A learning model (see `rfmdp.learning.identifiers`): its marginals are what is counted.
     rows, successors
-        (N,) the row that was taken (it says state and action) and the state that followed, in
-        the order in which they were seen.
+        (N,) the row that was taken (it says state and action) and the state that followed.
     tally
         What was seen before; it is added to.
+    times
+        How often each of them was seen, (N,).
 
     Raises
     ------
@@ -73,27 +77,18 @@ def count_transitions(
     --------
     >>> from rfmdp.sets.families import Singleton
     >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
-    >>> count_transitions(coin, [0, 0, 0, 1], [0, 1, 1, 1]).counts.tolist()
+    >>> rows, successors = np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
+    >>> count_transitions(coin, rows, successors).counts.tolist()
     [1, 2]
     """
-    from rfmdp.kernels.identify import count_transitions as kernel
-
-    flat_rows, after = (np.ascontiguousarray(a, dtype=np.int64) for a in (rows, successors))
-    if flat_rows.shape != after.shape or flat_rows.ndim != 1:
-        raise ModelError(
-            f"Transitions: rows and successors must be flat and of one length, found shapes "
-            f"{flat_rows.shape} and {after.shape}."
-        )
-    if np.any((flat_rows < 0) | (flat_rows >= model.rows)):
-        raise ModelError(f"Transitions: rows must be within 0..{model.rows - 1}.")
     total = Tally.empty(model) if tally is None else tally
-    fault = kernel(flat_rows, after, model.structure, total.arrays)
-    if fault >= 0:
-        raise ModelError(
-            f"Transition {fault}: {model.row_name(int(flat_rows[fault]))} must lead to one of its "
-            f"declared successors, found state {after[fault]}. Guarantees from this data are void: "
-            "declare the outcome."
-        )
+    pair, slots, outcomes = shown_outcomes(model, rows, successors).entries()
+    each = np.broadcast_to(times, len(rows))
+    identifiers = model.row_marginals[slots]
+    np.add.at(total.counts, model.marginals.outcome_ptr[identifiers] + outcomes, each[pair])
+    np.add.at(total.totals, identifiers, each[pair])
+    if len(total.visits):
+        np.add.at(total.visits, rows, each)
     return total
 
 
@@ -130,7 +125,8 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
         fault = int(np.argmax(at < 0))
         raise ModelError(
             f"Transitions: {model.row_name(int(rows[fault]))} must lead to one of its declared "
-            f"successors, found {model.state_name(int(successors[fault]))}."
+            f"successors, found {model.state_name(int(successors[fault]))}. Guarantees from this "
+            "data are void: declare the outcome."
         )
     rest = first[at] - ptr[owner]
     begin, end = model.marginal_ptr[rows], model.marginal_ptr[rows + 1]

@@ -137,17 +137,13 @@ class Log:
             raise DataError("Data: there must be a transition to learn from, the tables are empty.")
         if declared is not None:
             self._check_ends(declared)
-        tally, evidence = (
-            Tally.empty(counted, visits=True),
-            Evidence(counted, self._reader.followed),
-        )
+        evidence = Evidence(counted, self._reader.followed)
         self._paid = Paid.nothing(self.model.rows)
         reader, differ = LogReader(self.model, self.manifest, Problems()), Problems()
         for table in self._tables:
             for steps in reader.transitions(table):
                 rows = reader.pairs.rows[steps.pairs]
                 successors = reader.pairs.successors[steps.pairs]
-                count_transitions(counted, rows, successors, tally)
                 evidence.add(rows, successors, steps.before, steps.ages)
                 if steps.reward is None:
                     continue
@@ -159,7 +155,9 @@ class Log:
                 "Correct them, declare what is paid, or learn rewards from them (`rewards=`). If "
                 "the column is about something else, do not read it (`columns={'reward': None}`)."
             )
-        return tally, evidence
+        rows, successors, times = evidence.transitions()
+        empty = Tally.empty(counted, visits=True)
+        return count_transitions(counted, rows, successors, empty, times), evidence
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
