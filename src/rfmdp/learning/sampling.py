@@ -102,8 +102,7 @@ class Sampling:
         self.behaviour = method.exploration.plan(self)
         self.plans += 1
         self.limits = method.schedule.limits(self.seen.totals)
-        self.due = method.schedule.next(self.done)
-        self.earliest = min(method.schedule.earliest(self.done), self.due)
+        self.earliest, self.due = method.schedule.window(self.done)
 
     def _take_rewards(self) -> None:
         """Take note of what new visits paid, if rewards are learned."""

@@ -27,11 +27,8 @@ class Schedule(Protocol):
     def limits(self, totals: IntArray) -> IntArray:
         """Return the visits (M,) of every identifier at which a new plan is due."""
 
-    def next(self, trajectories: int) -> int:
-        """Return the number of trajectories at which a new plan is due at the latest."""
-
-    def earliest(self, trajectories: int) -> int:
-        """Return the number of trajectories before which no new plan is made."""
+    def window(self, trajectories: int) -> tuple[int, int]:
+        """Return after how many trajectories the next plan may be made, and must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +49,9 @@ class Doubling:
         """Return twice the visits (M,), at least one."""
         return np.maximum(2 * totals, 1)
 
-    def next(self, trajectories: int) -> int:
-        """Return no limit."""
-        return int(NEVER)
-
-    def earliest(self, trajectories: int) -> int:
-        """Return a few trajectories more."""
-        return math.ceil(trajectories * (1.0 + self.patience))
+    def window(self, trajectories: int) -> tuple[int, int]:
+        """Return a few trajectories more, and no limit."""
+        return math.ceil(trajectories * (1.0 + self.patience)), int(NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +69,10 @@ class Geometric:
         """Return no limits."""
         return np.full(len(totals), NEVER)
 
-    def next(self, trajectories: int) -> int:
-        """Return the end of the next batch."""
-        return max(self.first, trajectories + 1, math.ceil(trajectories * self.factor))
-
-    def earliest(self, trajectories: int) -> int:
+    def window(self, trajectories: int) -> tuple[int, int]:
         """Return the end of the next batch: batches are not cut."""
-        return self.next(trajectories)
+        end = max(self.first, trajectories + 1, math.ceil(trajectories * self.factor))
+        return end, end
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,20 +46,12 @@ Columns: TypeAlias = dict[str, AnyArray]  # of some rows, by what they mean
 Note: TypeAlias = Callable[..., None]  # fault, where (N,), what a row has
 
 
-@dataclass(slots=True)
-class Fault:
-    """What some rows of a table have in common."""
-
-    count: int = 0
-    rows: list[int] = field(default_factory=list)  # the first ones, counted from 0
-    example: str = ""  # what the first one has
-
-
 class Problems:
-    """All faults so far, by table and kind."""
+    """All faults of rows so far, by table and kind."""
 
     def __init__(self) -> None:
-        self._faults: dict[tuple[str, str], Fault] = {}
+        self._rows: dict[tuple[str, str], list[int]] = {}  # counted from 0
+        self._examples: dict[tuple[str, str], str] = {}  # what the first one has
 
     def of(self, table: str, rows: IntArray) -> Note:
         """Return what takes note of faults of a batch, whose rows have these numbers."""
@@ -69,26 +60,24 @@ class Problems:
             at = np.flatnonzero(where)
             if not len(at):
                 return
-            fault = self._faults.setdefault((table, kind), Fault())
-            if not fault.rows and shown is not None:
-                fault.example = f": {shown(int(at[0]))}"
-            fault.rows += rows[at[: SHOWN - len(fault.rows)]].tolist()
-            fault.count += len(at)
+            self._rows.setdefault((table, kind), []).extend(rows[at].tolist())
+            if shown is not None and (table, kind) not in self._examples:
+                self._examples[table, kind] = f": {shown(int(at[0]))}"
 
         return note
 
     @property
     def count(self) -> int:
         """Number of faults of rows."""
-        return sum(fault.count for fault in self._faults.values())
+        return sum(map(len, self._rows.values()))
 
     def error(self, advice: str) -> DataError:
         """Return all of them as one error."""
         listed = []
-        for (table, kind), fault in self._faults.items():
-            rows = ", ".join(map(str, fault.rows)) + ", ..." * (fault.count > len(fault.rows))
-            shown = f"(row {rows}{fault.example})"
-            listed.append(f"{table}, {fault.count} row(s) that {kind} {shown}")
+        for (table, kind), rows in self._rows.items():
+            shown = ", ".join(map(str, rows[:SHOWN])) + ", ..." * (len(rows) > SHOWN)
+            example = self._examples.get((table, kind), "")
+            listed.append(f"{table}, {len(rows)} row(s) that {kind} (row {shown}{example})")
         more = f"; and {len(listed) - KINDS} kinds more" if len(listed) > KINDS else ""
         return DataError(f"{'; '.join(listed[:KINDS])}{more}. Rows count from 0. {advice}")
 
@@ -148,11 +137,8 @@ class LogReader:
             "after": self._states(batch, places, "'", note, "next state"),
             "action": np.zeros(batch.num_rows, dtype=np.int64),
         }
-        if "action" in places:
-            rows["action"] = self._action_numbers(table, batch, places["action"], note)
-        for role in ("episode", "time", "terminated"):
-            if role in places:
-                rows[role] = self._numbers(role, batch.column(places[role]), places[role], note)
+        for role in (role for role in ROLES if role in places and role != "reward"):
+            rows[role] = self._role(role, table, batch.column(places[role]), places[role], note)
         if "reward" in places:
             paid = floats(batch.column(places["reward"]))
             none = ~np.isfinite(paid)
@@ -161,19 +147,28 @@ class LogReader:
             rows["reward"] = np.where(none, np.inf, paid)
         return rows
 
-    def _numbers(self, role: str, column: Any, name: str, note: Note) -> IntArray:
-        """Return episodes, which may have names, times, or truth values."""
-        meaning, kind = None, "number"
-        if role == "terminated":
-            meaning, kind = TRUTH, "truth value"
+    def _role(self, role: str, table: str, column: Any, name: str, note: Note) -> IntArray:
+        """Return actions (-1: none of that name), episodes, times, or truth values."""
+        empty, fault = f"have no value in column {name!r}", f"have no number in column {name!r}"
+        meaning, shown = None, None
+        if role == "action":
+            if not self._manifest.actions and not _is_text(column):
+                raise DataError(
+                    f"{table}: the actions in column {name!r} must be names, found {column.type}; "
+                    "say what they mean (actions={0: 'wait', ...} in the manifest)."
+                )
+            meaning, shown, empty = self._actions, _entry(column), "have no action"
+            fault = f"have an action that is none of {', '.join(self._actions)}"
+        elif role == "terminated":
+            meaning, fault = TRUTH, f"have no truth value in column {name!r}"
         elif role == "episode" and _is_text(column):
             column, meaning = _encoded(column), self._names
             for word in column.dictionary.to_pylist():
                 self._names.setdefault(str(word), len(self._names))
         values, missing, odd = integers(column, meaning)
-        note(f"have no value in column {name!r}", missing)
-        note(f"have no {kind} in column {name!r}", odd)
-        return values
+        note(empty, missing)
+        note(fault, odd, shown)
+        return np.where(odd | missing, -1, values) if role == "action" else values
 
     def _states(
         self, batch: Any, places: Mapping[str, str], mark: str, note: Note, what: str
@@ -188,33 +183,18 @@ class LogReader:
             values, missing, odd = integers(entries, meaning)
             digit = values - variable.low
             odd |= digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
-            if odd.any() or missing.any():
-                domain = f"{variable.low}..{variable.high}"
-                if meaning is not None:
-                    domain = f"{{{', '.join(meaning)}}}"
-                note(f"have no value in column {name!r}", missing)
-                fault = f"have no value of {variable.name} in {domain} in column {name!r}"
-                note(fault, odd & ~missing, _entry(entries))
-                faulty |= odd | missing
-                digit[odd] = 0
+            names = f"{variable.low}..{variable.high}"
+            domain = names if meaning is None else f"{{{', '.join(meaning)}}}"
+            note(f"have no value in column {name!r}", missing)
+            fault = f"have no value of {variable.name} in {domain} in column {name!r}"
+            note(fault, odd & ~missing, _entry(entries))
+            faulty |= odd | missing
+            digit[odd] = 0
             code += digit * stride
         states = self._index.coded(code)
         fault = f"have a {what} that the model does not reach"
         note(fault, (states < 0) & ~faulty, lambda i: packing.name(code[i : i + 1]))
         return np.where(faulty, -1, states)
-
-    def _action_numbers(self, table: str, batch: Any, name: str, note: Note) -> AnyArray:
-        """Return actions, -1 where there is none of that name."""
-        column = batch.column(name)
-        if not self._manifest.actions and not _is_text(column):
-            raise DataError(
-                f"{table}: the actions in column {name!r} must be names, found {column.type}; say "
-                "what they mean (actions={0: 'wait', ...} in the manifest)."
-            )
-        values, missing, odd = integers(column, self._actions)
-        note(f"have an action that is none of {', '.join(self._actions)}", odd, _entry(column))
-        note("have no action", missing)
-        return np.where(odd | missing, -1, values)
 
     def _pairs_of(self, rows: Columns, note: Note) -> IntArray:
         """Return the pairs (N,) of the model, -1 where it has none; add the rows `taken`."""
