@@ -398,7 +398,7 @@ def test_goals_that_are_none(goal):
 def test_schedules():
     """Doubling asks for twice the visits, evaluation points are log-spaced and ascending."""
     assert Doubling().limits(np.array([0, 3])).tolist() == [1, 6]
-    assert Geometric(1.1, 10).next(100) == 111
+    assert Geometric(1.1, 10).window(100) == (111, 111)
     points, found = LogSpaced(4, 10), [0]
     while found[-1] < 1000:
         found.append(points.next(found[-1]))
