@@ -82,7 +82,7 @@ def test_a_folder_is_its_files(model, table, tmp_path):
     folder = read_log(model, tmp_path)
     assert folder.steps == table.num_rows
     assert folder.digest == read_log(model, *halves).digest
-    assert folder.episodes == read_log(model, table).episodes == 40
+    assert folder.trajectories == read_log(model, table).trajectories == 40
 
 
 @given(st.integers(1, 40), st.integers(1, 13))

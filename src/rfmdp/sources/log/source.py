@@ -76,14 +76,9 @@ class Log:
         self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()
 
     @property
-    def episodes(self) -> int:
-        """Number of episodes that tables tell apart."""
-        return self._reader.episodes
-
-    @property
     def trajectories(self) -> int:
-        """Number of episodes, at least one."""
-        return max(self.episodes, 1)
+        """Number of episodes that tables tell apart, at least one."""
+        return max(self._reader.episodes, 1)
 
     @property
     def last(self) -> IntArray:
