@@ -138,7 +138,7 @@ def solve_chains(problem: Problem, chain: FloatArray, reward: FloatArray) -> Flo
         reward[:] = problem.target
         dead = ~_hits(_closure(chain), problem.target)
         return _solve(chain, reward, dead, np.zeros_like(dead))
-    if problem.form is Form.TO_TARGET:
+    if problem.form in (Form.TO_TARGET, Form.MIXED):
         chain[:, problem.target] = np.eye(problem.model.states)[problem.target]
         reward[:, problem.target] = 0.0
         closure = _closure(chain)
