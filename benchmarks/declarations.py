@@ -42,7 +42,7 @@ def structures(names: dict[str, Any]) -> dict[str, rf.FactoredMDP]:
 
 def main() -> None:
     names = tutorial()
-    for method in ("anytime", "gap-directed"):
+    for method in ("anytime",):
         print(f"\n| {method} | unknowns | {' | '.join(map(str, EPISODES))} |")
         for name, structure in structures(names).items():
             numbers = []

@@ -4,9 +4,7 @@
     python benchmarks/learn.py sysadmin --trajectories 1e6 --methods anytime,paper-flat
 
 Times are processor seconds of one thread, evaluations (eight per decade) and reports included.
-The schedule of every method is its own; `--schedule geometric` replans at every 10 % more
-trajectories instead. Flat learning of SysAdmin always does: with 95 thousand identifiers nearly
-every trajectory doubles some count. Flat learning of SysAdmin and Drone also assumes p_min = 1e-8,
+Flat learning of SysAdmin and Drone also assumes p_min = 1e-8,
 as the published code does: a box of 63 outcomes that nature may empty is beyond the analysis of
 graphs.
 """
@@ -25,11 +23,11 @@ from experiments.learning.settings import SETUPS, TEXT
 from rfmdp.domains import domain, domain_spec
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS, find_method
-from rfmdp.learning.schedule import Geometric, StopWhen
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 
-HEAD = f"{'domain':10} {'method':20} {'schedule':10} {'trajectories':>12} {'replans':>8}"
+HEAD = f"{'domain':10} {'method':20} {'trajectories':>12} {'replans':>8}"
 HEAD += f" {'guarantee':>10} {'true value':>10} {'optimum':>9} {'seconds':>8} {'wall':>7}"
 
 
@@ -48,12 +46,10 @@ def simulation(name):
         print(f"{name}: simulation, {label}: {rate:.1f} million steps per second", flush=True)
 
 
-def one(name, method, trajectories, schedule, seed):
+def one(name, method, trajectories, seed):
     """Learn with one method; returns a record."""
     model, spec = domain(name, instance="learning"), domain_spec(name)
     asked = {**TEXT.keywords(name, find_method(method)), "seed": seed}
-    if schedule == "geometric":
-        asked["schedule"] = Geometric()
     learn(model, spec, stop=StopWhen(1), **asked)  # compile
     started, wall = time.process_time(), time.perf_counter()
     run = learn(model, spec, stop=StopWhen(trajectories), **asked)
@@ -62,7 +58,6 @@ def one(name, method, trajectories, schedule, seed):
     return {
         "domain": name,
         "method": method,
-        "schedule": run.settings["schedule"]["kind"].lower(),
         "trajectories": last.trajectories,
         "replans": last.replans,
         "guarantee": last.guarantee,
@@ -81,7 +76,6 @@ def main():
     parser.add_argument("domain", nargs="?", default="aircraft", choices=sorted(SETUPS))
     parser.add_argument("--trajectories", type=float, default=1e6)
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--schedule", default="own", choices=["own", "geometric"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
@@ -89,10 +83,10 @@ def main():
     print(HEAD, flush=True)
     records = []
     for method in asked.methods.split(","):
-        r = one(asked.domain, method, int(asked.trajectories), asked.schedule, asked.seed)
+        r = one(asked.domain, method, int(asked.trajectories), asked.seed)
         records.append(r)
         print(
-            f"{r['domain']:10} {method:20} {r['schedule']:10} {r['trajectories']:12d} "
+            f"{r['domain']:10} {method:20} {r['trajectories']:12d} "
             f"{r['replans']:8d} {r['guarantee']:10.5g} {r['performance']:10.5g} "
             f"{r['optimum']:9.5g} {r['seconds']:8.1f} {r['wall']:7.1f}",
             flush=True,

@@ -25,7 +25,7 @@ from rfmdp.learning.confidence import ClopperPearson, Validity
 from rfmdp.learning.explore import Optimistic
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.methods import Method
-from rfmdp.learning.schedule import Doubling, Geometric
+from rfmdp.learning.schedule import Doubling
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.sets.marginals import Marginals
@@ -36,6 +36,7 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 SEEDS = 10
 TRAJECTORIES = 1_000_000
 FLOOR = 1e-8  # of the code, under every probability
+SIXFOLD = Doubling(factor=6.0)  # the code looks at visits of pairs of global states and actions
 
 
 # steps of a trajectory as the code has them
@@ -70,18 +71,6 @@ class PseudoCounts:
         return ClopperPearson().sets(outcome_ptr, np.asarray(counts) + self.added, delta)
 
 
-@dataclass(frozen=True, slots=True)
-class Sixfold(Doubling):
-    """Plan when the visits of any identifier are six times as many.
-
-    The code looks at the visits of pairs of global states and actions instead.
-    """
-
-    def limits(self, totals: IntArray) -> IntArray:
-        """Return six times the visits, at least one."""
-        return np.maximum(6 * totals, 1)
-
-
 def decided(model: FactoredMDP, spec: Spec) -> BoolArray:
     """Return the states (S,) of which the optimal value is 0, 1 or infinite."""
     value = solve(model, spec).value
@@ -97,22 +86,19 @@ class PaperReading:
     title: str
     beta: float
 
-    def method(self, domain: str, method: Method) -> Method:
+    def method(self, method: Method) -> Method:
         """Return a method with the parts of this setting."""
-        flat = method.granularity is Granularity.FLAT
-        if self is CODE and method.confidence.validity is Validity.SINGLE_LOOK:
-            changed: dict[str, Any] = {"exploration": Optimistic(other=0.1), "schedule": Sixfold()}
-            changed |= {"confidence": PseudoCounts()} if flat else {}
-            changed |= {"budget": Budget.PROBABILITIES}
-            method = replace(method, **changed)
-        # nearly every trajectory would double some count of 95 thousand identifiers
-        crowded = flat and domain == "sysadmin"
-        return replace(method, schedule=Geometric()) if crowded else method
+        if self is not CODE or method.confidence.validity is not Validity.SINGLE_LOOK:
+            return method
+        changed: dict[str, Any] = {"exploration": Optimistic(other=0.1), "schedule": SIXFOLD}
+        if method.granularity is Granularity.FLAT:
+            changed["confidence"] = PseudoCounts()
+        return replace(method, budget=Budget.PROBABILITIES, **changed)
 
     def keywords(self, domain: str, method: Method) -> dict[str, Any]:
         """Return what `learn` is asked for, with a method."""
         setup = SETUPS[domain]
-        chosen = self.method(domain, method)
+        chosen = self.method(method)
         boxes = isinstance(chosen.confidence, ClopperPearson | PseudoCounts)
         # boxes of more than 62 outcomes that nature may empty are beyond the analysis of graphs
         vast = method.granularity is Granularity.FLAT and domain in ("sysadmin", "drone")

@@ -45,23 +45,14 @@ from .learning.confidence import (
     Mixture as Mixture,
     Weissman as Weissman,
 )
-from .learning.explore import (
-    GapDirected as GapDirected,
-    Optimistic as Optimistic,
-    UniformRandom as UniformRandom,
-)
+from .learning.explore import Optimistic as Optimistic, UniformRandom as UniformRandom
 from .learning.identifiers import Granularity as Granularity
 from .learning.learn import learn as learn
 from .learning.methods import find_method as find_method
-from .learning.rewards import (
-    DeterministicReward as DeterministicReward,
-    MixtureReward as MixtureReward,
-    RewardRange as RewardRange,
-)
+from .learning.rewards import RewardRange as RewardRange
 from .learning.run import Run as Run
 from .learning.schedule import (
     Doubling as Doubling,
-    Geometric as Geometric,
     LogSpaced as LogSpaced,
     StopWhen as StopWhen,
 )

@@ -37,7 +37,6 @@ SENTENCES: dict[str, str] = {  # word of an assumption -> what is assumed
         "every declared outcome of a marginal has probability at least p_min = {p_min}",
     "rewards": "rewards of the model are as declared",
     "reward-range": "every reward lies in [{low}, {high}]",
-    "constant-rewards": "the reward of an identifier is always the same",
     "mean-rewards":
         "every reward sample of an identifier has the same mean given all earlier samples",
     "recorded":

@@ -11,7 +11,7 @@ from rfmdp.formats.files import load
 from rfmdp.learning import evaluation
 from rfmdp.outer.solution import Status
 
-FEW = ["--const", "N=3", "--trajectories", "300", "--length", "20", "--method", "gap-directed"]
+FEW = ["--const", "N=3", "--trajectories", "300", "--length", "20", "--method", "tied"]
 REACH = ["--prop", 'Pmaxmin=? [ F<=4 "top" ]']
 
 
@@ -99,7 +99,7 @@ def test_assumptions_are_words(folder, capsys):
     assert "p_min = 0.01" in out
     assert "equal probabilities in the model are the same" in out
     assert load(folder / "run.rfmdp").settings["method"] == "tied"
-    cost = ["--prop", 'R{"moves"}minmax=? [ F "top" ]', "--rewards", "random:0:2", "--json"]
+    cost = ["--prop", 'R{"moves"}minmax=? [ F "top" ]', "--rewards", "0:2", "--json"]
     assert run(["learn", "m.prism", *cost, *few]) == 0
     record = json.loads(capsys.readouterr().out)
     assert "every reward lies in [0, 2]" in record["assumptions"]

@@ -52,7 +52,7 @@ def test_ctrl_c_ends_all_processes_quietly(folder):
 
 def test_a_killed_run_resumes_to_the_same_result(folder):
     """SIGKILL between the second saved evaluation and the third; nothing of it is left to see."""
-    words = [*WORDS, "--method", "gap-directed", "--trajectories"]
+    words = [*WORDS, "--method", "tied", "--trajectories"]
     with process(["-c", KILLED, *words, "1000", "-o", "a.rfmdp"], cwd=folder) as started:
         assert started.wait(LIMIT) == -signal.SIGKILL
     done = load(folder / "a.rfmdp").history[-1].trajectories

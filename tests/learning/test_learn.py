@@ -19,11 +19,11 @@ from rfmdp.learning.confidence import (
     Weissman,
 )
 from rfmdp.learning.evaluation import Evaluator
-from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
+from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, find_method
-from rfmdp.learning.schedule import Doubling, Geometric, LogSpaced, StopWhen
+from rfmdp.learning.schedule import Doubling, LogSpaced, StopWhen
 from rfmdp.learning.store import SetStore
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import solve
@@ -68,9 +68,9 @@ def test_goals_may_be_properties_but_nature_must_oppose():
 def test_guarantee_never_above_the_optimum(seed):
     """In many short runs of valid sets no guarantee exceeds the truth (beta 1e-4)."""
     model = distinct_factored(seed % 10)
-    exploration = (Optimistic(), GapDirected(), UniformRandom(), Optimistic(0.2))[seed % 4]
+    exploration = (Optimistic(), UniformRandom(), Optimistic(0.2))[seed % 3]
     run = quick(
-        model, seed=seed, exploration=exploration, schedule=(Doubling(), Geometric(1.5))[seed % 2]
+        model, seed=seed, exploration=exploration, schedule=(Doubling(), Doubling(0.5))[seed % 2]
     )
     best = optimum(model)
     assert all(point.guarantee <= best + 1e-9 for point in run.history)
@@ -117,7 +117,7 @@ def test_tighter_inner_solvers_give_better_guarantees(seed):
 def test_many_samples_give_the_optimum():
     """With 10^6 trajectories of a small model, guarantee and optimum meet within a percent."""
     model = distinct_factored(3)
-    run = quick(model, stop=StopWhen(10**6), points=LogSpaced(2), schedule=Geometric())
+    run = quick(model, stop=StopWhen(10**6), points=LogSpaced(2))
     assert run.guarantee == pytest.approx(optimum(model), rel=1e-2)
     assert run.history[-1].performance == pytest.approx(optimum(model), rel=1e-2)
 
@@ -139,9 +139,9 @@ def test_same_seed_same_run_whatever_the_threads():
     runs = []
     for count in (1, most):
         set_threads(count)
-        runs.append(quick(distinct_factored(1), seed=3, exploration=GapDirected()))
+        runs.append(quick(distinct_factored(1), seed=3))
     set_threads(most)
-    other = quick(distinct_factored(1), seed=4, exploration=GapDirected())
+    other = quick(distinct_factored(1), seed=4)
     assert stripped(runs[0]) == stripped(runs[1])
     assert np.array_equal(runs[0].counts, runs[1].counts)
     assert not np.array_equal(runs[0].counts, other.counts)
@@ -156,11 +156,11 @@ def stripped(run):
     "parts",
     [
         {"method": ANYTIME},
-        {"method": find_method("gap-directed")},
+        {"method": find_method("tied")},
         {"method": ANYTIME, "exploration": Optimistic(0.3)},
         {"method": find_method("paper-flat")},
     ],
-    ids=["anytime", "gap", "greedy", "flat"],
+    ids=["anytime", "tied", "greedy", "flat"],
 )
 def test_resumed_run_equals_an_uninterrupted_one(tmp_path, parts):
     """Stop at every evaluation, go on from the file: the same history, counts and policy."""
@@ -334,8 +334,8 @@ def test_whole_numbers_of_other_types():
 
 def test_the_name_of_a_method_is_one():
     """Other names are told which there are, other things what to pass."""
-    run = quick(two_arms(0.3, 0.8), "gap-directed")
-    assert run.settings == quick(two_arms(0.3, 0.8), find_method("gap-directed")).settings
+    run = quick(two_arms(0.3, 0.8), "tied")
+    assert run.settings == quick(two_arms(0.3, 0.8), find_method("tied")).settings
     with pytest.raises(ModelError, match=r"no learning method 'foo'; there are: .*anytime"):
         quick(two_arms(0.3, 0.8), "foo")
     with pytest.raises(UnsupportedError, match=r"must be a Method or its name, found 3; .*anytime"):
@@ -349,9 +349,9 @@ def test_the_name_of_a_method_is_one():
         ("stop", {"trajectories": 2}, "stop must be .* found a dict"),
         ("confidence", "kl", r"confidence must be .* Mixture\(\).* found 'kl'"),
         ("confidence", Mixture, "confidence must be .* found a type"),
-        ("rewards", "fixed:0:1", r"rewards must be .* MixtureReward\(.* found 'fixed:0:1'"),
+        ("rewards", "fixed:0:1", r"rewards must be .* RewardRange\(.* found 'fixed:0:1'"),
         ("rewards", (0, 1), "rewards must be .* found a tuple"),
-        ("exploration", "gap", r"exploration must be .* GapDirected\(\), found 'gap'"),
+        ("exploration", "gap", r"exploration must be .* UniformRandom\(\), found 'gap'"),
         ("schedule", 3, "schedule must be .* found 3"),
         ("granularity", "local", "granularity must be .* Granularity.LOCAL, found 'local'"),
         ("inner", "exact", r"inner must be .* Exact\(\).* found 'exact'"),
@@ -398,7 +398,8 @@ def test_goals_that_are_none(goal):
 def test_schedules():
     """Doubling asks for twice the visits, evaluation points are log-spaced and ascending."""
     assert Doubling().limits(np.array([0, 3])).tolist() == [1, 6]
-    assert Geometric(1.1, 10).window(100) == (111, 111)
+    assert Doubling(factor=6).limits(np.array([0, 3])).tolist() == [1, 18]
+    assert Doubling(0.5).earliest(101) == 152
     points, found = LogSpaced(4, 10), [0]
     while found[-1] < 1000:
         found.append(points.next(found[-1]))

@@ -21,8 +21,8 @@ from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissma
 from rfmdp.learning.explore import UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.rewards import DeterministicReward, RewardRange
-from rfmdp.learning.schedule import Geometric, StopWhen
+from rfmdp.learning.rewards import RewardRange
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
@@ -35,6 +35,7 @@ from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record
+from rfmdp.sources.source import Source
 from rfmdp.sources.structure import Structure
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
@@ -183,20 +184,14 @@ def test_files_are_neither_lost_nor_invented(tmp_path):
     assert load(file).history[-1].trajectories == 200
 
 
-class Drifting:
+class Drifting(Source):
     """A coin that shows one side for a thousand trajectories, and the other one ever after."""
 
     structure = Structure.of(bernoulli(0.95))
-    assumptions = ()
-    random_start = False
-    observed = False
     words: ClassVar[dict[str, str]] = {"source": "drifting"}
 
     def sampler(self, counted, evidence=None):
-        return self
-
-    def truth(self, counted):
-        return None
+        return self.run_until
 
     def run_until(self, wanted, limit, tally):
         won = wanted.count if wanted.first < 1000 else 0
@@ -216,7 +211,7 @@ def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm():
     """A source that changes makes the sides cross; then nothing is claimed."""
     run = learn(
         Drifting(), REACH, confidence=LastingBalls(), length=1, stop=StopWhen(30_000),
-        points=AtTrajectories((1000, 30_000)), schedule=Geometric(),
+        points=AtTrajectories((1000, 30_000)),
     )  # fmt: skip
     assert run.stopped == "alarm"
     text = run.statement()
@@ -230,8 +225,7 @@ def test_integers_are_a_range_of_rewards():
     paying = replace(model, rewards={"gain": Rewards(np.zeros(3), np.array([0.5, 0.25, 0.0]))})
     spec, more = Spec(Cumulative(3, "gain")), {"length": 3, "stop": StopWhen(400)}
     runs = [
-        learn(paying, spec, rewards=DeterministicReward(RewardRange(*ends)), **more)
-        for ends in ((0, 1), (0.0, 1.0))
+        learn(paying, spec, rewards=RewardRange(*ends), **more) for ends in ((0, 1), (0.0, 1.0))
     ]
     assert runs[0].guarantee == runs[1].guarantee > 0.4
 
@@ -281,7 +275,7 @@ def test_recorded_transitions_are_a_source():
     assert math.isnan(run.history[-1].performance)
     assert run.guarantee <= solve(model, goal).at_initial().lower
     drawn = learn(
-        model, goal, exploration=UniformRandom(), schedule=Geometric(), length=3, seed=4,
+        model, goal, exploration=UniformRandom(), length=3, seed=4,
         stop=StopWhen(500), points=AtTrajectories((500,)),
     )  # fmt: skip
     assert np.array_equal(run.counts, drawn.counts)

@@ -9,7 +9,7 @@ from rfmdp.learning.confidence import (
 )
 from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.schedule import Geometric, StopWhen
+from rfmdp.learning.schedule import Doubling, StopWhen
 from set_twins import contains
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
@@ -30,7 +30,7 @@ def false_guarantees(confidence):
         try:
             run = learn(
                 bernoulli(0.5), REACH, confidence=confidence, beta=BETA, seed=seed, length=1,
-                points=LOOKS, schedule=Geometric(4.0),
+                points=LOOKS, schedule=Doubling(3.0),
                 stop=StopWhen(400, guarantee=0.5 + 1e-9), exploration=UniformRandom(),
             )  # fmt: skip
         except AssumptionAlarm:
@@ -63,7 +63,7 @@ def test_coverage_of_the_true_model():
             run = learn(
                 model, REACH, beta=BETA, seed=seed, length=3, exploration=Optimistic(0.1),
                 points=AtTrajectories(tuple(range(20, 401, 20))), stop=StopWhen(400),
-                schedule=Geometric(1.5),
+                schedule=Doubling(0.5),
             )  # fmt: skip
         except AssumptionAlarm:
             missed += 1

@@ -203,7 +203,7 @@ def test_recorded_rewards_are_compared(model, table):
     with pytest.raises(DataError, match=message):
         rf.learn(log, goal)
     assert rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]').history  # nobody asks for rewards
-    learned = rf.MixtureReward(rf.RewardRange(0.0, 3.0))
+    learned = rf.RewardRange(0.0, 3.0)
     assert rf.learn(log, goal, rewards=learned).history
 
 
@@ -309,10 +309,10 @@ def test_nothing_is_paid_after_the_end():
         rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]')
     paid = Manifest("none", columns={"reward": "paid"})
     log = read_log(broken_for_ever(), RUNS | {"paid": [1.0] * 3}, manifest=paid)
-    learned = rf.MixtureReward(rf.RewardRange(0.5, 1.0))
+    learned = rf.RewardRange(0.5, 1.0)
     with pytest.raises(rf.ModelError, match=r"over in \(m=1\).*must contain 0, found \[0\.5, 1\]"):
         rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]', rewards=learned)
-    learned = rf.MixtureReward(rf.RewardRange(0.0, 1.0))
+    learned = rf.RewardRange(0.0, 1.0)
     assert rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]', rewards=learned).guarantee < 1.0
 
 

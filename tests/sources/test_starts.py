@@ -186,12 +186,11 @@ def test_a_start_that_was_not_declared_voids_the_run():
         rf.learn(source, 'Pmaxmin=? [ F "broken" ]', length=8)
 
 
-@pytest.mark.parametrize("family", [rf.DeterministicReward, rf.MixtureReward])
-def test_rewards_are_learned_with_random_starts(family):
+def test_rewards_are_learned_with_random_starts():
     """Nothing is declared of what is paid: 1 for each step."""
     source = rf.GymSource(Part(), part_structure(initial={"x": [0, 1]}))
     run = rf.learn(
-        source, 'R{"reward"}maxmin=? [ C<=4 ]', rewards=family(rf.RewardRange(0.0, 2.0)),
+        source, 'R{"reward"}maxmin=? [ C<=4 ]', rewards=rf.RewardRange(0.0, 2.0),
         stop=rf.StopWhen(trajectories=500), length=8,
     )  # fmt: skip
     assert 1.0 < run.guarantee <= 4.0

@@ -34,7 +34,7 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`rewards=`": "--rewards",
     '`manifest={"selection": "none"}`': "--selection none",
     "`columns={'reward': None}`": "--column reward=",
-    "`rewards=MixtureReward(RewardRange(low, high))`": "--rewards random:LOW:HIGH",
+    "`rewards=RewardRange(low, high)`": "--rewards LOW:HIGH",
 }
 
 

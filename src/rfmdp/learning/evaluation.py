@@ -1,48 +1,51 @@
-"""Evaluations: what the confidence sets prove at this moment, within limits of time.
+"""Evaluations: what the confidence sets prove at this moment.
 
 Models without cycles are solved from both sides. Models with cycles are not: with almost no data,
 nature may leave some states only once in millions of steps, and a proof about that takes minutes
-and gives a useless guarantee. So there are three steps: the last policy is proven with the sets as
-they are now; a rough plan is made that starts from its value; another policy is proven only if
-that plan promises more. The optimistic bound is about all policies and takes longer, so it is
-proven at the end only, or always if the run is to stop at a gap.
+and gives a useless guarantee. One bound for one policy is enough, which has one row per state. So
+the last policy is proven with the sets as they are now; a rough plan is made that starts from its
+value; another policy is proven only if that plan promises more, and improved where its own value
+shows a better row. The optimistic bound is about all policies and takes longer, so it is proven at
+the end only, or always if the run is to stop at a gap.
+
+Nothing but the time that the run itself is given depends on a clock: a seed fixes everything.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.inner.protocol import OneSided
+from rfmdp.inner.protocol import Inner, OneSided
+from rfmdp.kernels.sweep import choose
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Spec
-from rfmdp.outer.problem import Form
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Policy, Solution, Status
-from rfmdp.policy_bound import (
-    LEAST,
-    initial_guarantee,
-    initial_optimistic,
-    nature_can_block,
-    prove,
-    prove_better,
-    worst,
-)
+from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.outer.task import Operator
 from rfmdp.solving import evaluate, solve
 from rfmdp.types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from rfmdp.inner.protocol import Inner
-
 WORTH = 1e-5  # share of the value: a plan must promise more than this to be proven
-PATIENCE = 30.0  # seconds for a proof about a model with cycles
 ROUGH = 1e-2  # share of the value: an optimistic bound this close to the plan is kept
+LEAST = 0.01  # seconds that a solver is given at least
+EFFORT = 200_000_000  # rows that a proof about a model with cycles may sweep, within
+FEWEST = 200  # sweeps at least
+
+# Of improving a policy that is proven
+ROUNDS = 8
+GAIN = 1e-3  # of the value: a smaller gain ends them
+SLACK = 1e-9  # of the largest value: rows must be better by more
+BARRIER = 1e6  # infinite states count this many times the largest finite value
 
 
 class Evaluator:
@@ -55,8 +58,7 @@ class Evaluator:
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
         self._cyclic = sampling.planner.endless
         self._planner: Planner | None = None
-        episodes = self.setup.episodes
-        self._truth = None if episodes is None else episodes.truth(self.learned.model)
+        self._truth = self.setup.source.truth(self.learned.model)
 
     def guarantee(self, proven: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is proven."""
@@ -75,21 +77,22 @@ class Evaluator:
         model, spec = self.learned.optimistic(self._sets.marginals())
         inner = OneSided(self._inner) if self._cyclic else self._inner
         solution = self._solve("optimistic", model, spec, inner)
-        return initial_optimistic(solution)
+        return initial_bound(solution, lower=spec.agent is not MAX)
 
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
         truth = self._truth
         if truth is None or self._watch.over():
             return float("nan")
-        solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits())
+        solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits(truth.states))
         if solution.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
             return float("nan")
         return worst(self.spec, solution.value[truth.initial])
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
-        solution = solve(model, spec, inner=inner, limits=self._limits(), warm=self.warm.get(side))
+        limits = self._limits(model.rows)
+        solution = solve(model, spec, inner=inner, limits=limits, warm=self.warm.get(side))
         if solution.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
             raise KeyboardInterrupt
         if np.all(np.isfinite(solution.value)):
@@ -98,22 +101,21 @@ class Evaluator:
 
     def _by_policy(self, model: FactoredMDP, spec: Spec, proven: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
-        inner, sign = self._inner, spec.agent.sign
+        inner, sign, limits = self._inner, spec.agent.sign, self._limits(model.states)
         last, proof = self._sampling.robust, None
         if last is None and nature_can_block(model, spec):
             return None
         if last is not None:
-            warm = self.warm.get("pessimistic")
-            proof = prove(model, spec, inner, last[0], self._limits(), warm)
+            proof = prove(model, spec, inner, last[0], limits, self.warm.get("pessimistic"))
             if sign * (initial_guarantee(proof) - proven) > 0.0:
                 proven = initial_guarantee(proof)
         promise, value, rows = self._promise(proof)
         scale = max(1.0, abs(proven)) if np.isfinite(proven) else 0.0
         if sign * (promise - proven) > WORTH * scale:
-            other = prove(model, spec, inner, rows, self._limits(), value)
+            other = prove(model, spec, inner, rows, self._limits(model.states), value)
             if proof is None or sign * (initial_guarantee(other) - initial_guarantee(proof)) > 0.0:
                 proof = other
-            proof = prove_better(proof, inner, self._limits())
+            proof = prove_better(proof, inner, self._limits(model.states))
         elif proof is None and self._last():
             return self._solve("pessimistic", model, spec, OneSided(inner))
         if proof is not None and np.all(np.isfinite(proof.value)):
@@ -129,25 +131,25 @@ class Evaluator:
         if self._planner is None:
             self._planner = Planner(self.learned.model, self.spec, self._watch.deadline)
         planner, problem, start = self._planner, self._planner.problem, None
-        low = self.spec.agent is MAX
-        planner.pay(self.learned.paid(low))
+        planner.pay(self.learned.paid(low=self.spec.agent is MAX))
         planner.choice[:] = planner.model.row_ptr[:-1]
         if proof is not None:
             planner.choice[:] = proof.policy.rows[0]
             if problem.agent is MAX or problem.form is Form.TO_TARGET:
                 start = 1.0 - proof.guarantee if problem.flipped else proof.guarantee
         value, rows = planner.plan(self._sets.marginals(), problem.nature, start)
-        promise = _initial(self.spec, planner, value)
+        promise = _planned(self.spec, planner, value)
         if start is None and problem.agent is MIN and not planner.settled:
             promise = -self.spec.agent.sign * np.inf
         return promise, 1.0 - value if problem.flipped else value, rows[0]
 
-    def _limits(self) -> Limits:
-        """Return limits for a solver: not longer than the run, and than `PATIENCE` with cycles."""
+    def _limits(self, rows: int) -> Limits:
+        """Return limits for a solver that sweeps some rows: time of the run, sweeps with cycles."""
         limits = self.setup.limits
-        patience = PATIENCE if self._cyclic else np.inf
-        seconds = min(limits.seconds, max(self._watch.left, LEAST), patience)
-        return replace(limits, seconds=seconds, progress=self._tell)
+        seconds = min(limits.seconds, max(self._watch.left, LEAST))
+        sweeps = max(FEWEST, EFFORT // rows) if self._cyclic else limits.sweeps
+        sweeps = min(limits.sweeps, sweeps)
+        return replace(limits, seconds=seconds, sweeps=sweeps, progress=self._tell)
 
     def _tell(self, *_: object) -> None:
         self._watch.tell("evaluating", self._sampling.done)
@@ -162,12 +164,96 @@ class Evaluator:
         sampling, gap = self._sampling, self.setup.stop.gap
         if sampling.value is None or not np.isfinite(proven):
             return False
-        planned = _initial(self.spec, sampling.planner, sampling.value)
         close = ROUGH * max(1.0, abs(proven))
+        planned = _planned(self.spec, sampling.planner, sampling.value)
         return abs(proven - planned) <= (close if gap is None else min(close, gap / 4.0))
 
 
-def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
+def prove(
+    model: FactoredMDP,
+    spec: Spec,
+    inner: Inner,
+    rows: IntArray,
+    limits: Limits,
+    warm: FloatArray | None = None,
+) -> Solution:
+    """Return a solution with the guarantee of one policy, rows (S,); the other bound is not proven.
+
+    The solution is about the whole model: its optimum is at least as good as the policy.
+    """
+    fixed = restrict(model, rows)
+    result = solve(fixed, spec, inner=OneSided(inner), limits=limits, warm=warm)
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return replace(result, model=model, policy=Policy(rows[None, :].copy()))
+
+
+def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
+    """Return a proof for a policy that starts as the one of a proof and becomes better."""
+    model, spec = best.explicit_model, best.spec
+    end = time.monotonic() + limits.seconds
+    problem = pose(model, spec)
+    operator = Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())
+    for _ in range(ROUNDS):
+        better = improved(operator, best)
+        seconds = end - time.monotonic()
+        if seconds < LEAST or np.array_equal(better, best.policy.rows[0]):
+            break
+        guess = best.value if np.isfinite(best.value).all() else None
+        result = prove(model, spec, inner, better, replace(limits, seconds=seconds), guess)
+        gain = spec.agent.sign * (initial_guarantee(result) - initial_guarantee(best))
+        if not gain > 0.0:
+            break
+        best = result
+        if gain <= GAIN * abs(initial_guarantee(best)):
+            break
+    return best
+
+
+def improved(operator: Operator, solution: Solution) -> IntArray:
+    """Return the policy (S,) of a solution, with better rows where its guarantee shows some."""
+    problem = operator.problem
+    value = solution.guarantee.copy()
+    finite = np.isfinite(value)
+    largest = float(np.max(np.abs(value[finite]), initial=1.0))
+    value[~finite] = BARRIER * largest
+    value = 1.0 - value if problem.flipped else value
+    operator.backup(value, np.arange(problem.model.rows))
+    q = operator.below if problem.agent is MAX else operator.above
+    rule: IntArray = solution.policy.rows[0].copy()
+    states = np.flatnonzero(~problem.terminal)
+    choose(q, problem.model.row_ptr, states, operator.sign, SLACK * largest, rule, value)
+    return rule
+
+
+def nature_can_block(model: FactoredMDP, spec: Spec) -> bool:
+    """Return whether nature can keep every policy from a target that it has to reach."""
+    problem = pose(model, spec)
+    if problem.form is not Form.TO_TARGET or problem.agent is MAX:
+        return False
+    sure = Graph(model).almost_sure(problem.target, agent=MAX, nature=MIN)
+    return not bool(sure[model.initial].all())
+
+
+def initial_guarantee(solution: Solution) -> float:
+    """Return the guarantee in the worst initial state; it is infinite if nobody proved it."""
+    return initial_bound(solution, lower=solution.spec.agent is MAX)
+
+
+def initial_bound(solution: Solution, *, lower: bool) -> float:
+    """Return a bound in the worst initial state; it is infinite if nobody proved it."""
+    bound = solution.lower if lower else solution.upper
+    if bound is None:
+        return -np.inf if lower else np.inf
+    return worst(solution.spec, bound[solution.model.initial])
+
+
+def worst(spec: Spec, values: FloatArray) -> float:
+    """Return the value, of those of all initial states, that is the worst for the agent."""
+    return float(np.min(values) if spec.agent is MAX else np.max(values))
+
+
+def _planned(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
     values = value[planner.model.initial]
     return worst(spec, 1.0 - values if planner.problem.flipped else values)

@@ -34,9 +34,9 @@ from rfmdp.learning.explore import Exploration
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
 from rfmdp.learning.learner import Learner
 from rfmdp.learning.methods import ANYTIME, METHODS, Method, find_method
-from rfmdp.learning.rewards import RewardFamily
+from rfmdp.learning.rewards import RewardRange
 from rfmdp.learning.run import KIND, Progress, Run
-from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen, Watch
+from rfmdp.learning.schedule import Doubling, LogSpaced, StopWhen, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
@@ -60,7 +60,7 @@ def learn(
     confidence: ConfidenceSet | None = None,
     budget: Budget | None = None,
     exploration: Exploration | None = None,
-    schedule: Schedule | None = None,
+    schedule: Doubling | None = None,
     granularity: Granularity | None = None,
     inner: Inner | None = None,
     beta: float = 1e-4,
@@ -71,7 +71,7 @@ def learn(
     local: LocalStates = MappingProxyType({}),
     ties: Sequence[Sequence[int | str]] = (),
     p_min: float | None = None,
-    rewards: RewardFamily | None = None,
+    rewards: RewardRange | None = None,
     limits: Limits | None = None,
     name: str = "",
     progress: Callable[[Progress], None] | None = None,
@@ -102,8 +102,8 @@ def learn(
     p_min
         Assumption, printed with the result: every declared outcome is at least so probable.
     rewards
-        What is assumed about rewards, if they are to be learned too; by default rewards are those
-        of the model.
+        In which range rewards lie, if they are to be learned too; by default rewards are those of
+        the model.
     limits
         Precision of the robust values.
     name
@@ -200,7 +200,7 @@ def _refuse_expected_rewards(spec: Spec, model: FactoredMDP) -> None:
         raise ModelError(
             f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is made '
             f'of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and learn it '
-            "(`rewards=MixtureReward(RewardRange(low, high))`)."
+            "(`rewards=RewardRange(low, high)`)."
         )
 
 
@@ -289,16 +289,13 @@ def _shown(value: Any) -> str:
 COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, and examples
     "confidence": ("validity", "Mixture(), ClopperPearson(), Weissman()"),
     "budget": (Budget, "Budget.EVENTS, Budget.PROBABILITIES"),
-    "exploration": ("plan", "Optimistic(), GapDirected()"),
-    "schedule": ("limits", "Doubling(), Geometric()"),
+    "exploration": ("plan", "Optimistic(), UniformRandom()"),
+    "schedule": (Doubling, "Doubling(0.2)"),
     "granularity": (Granularity, "Granularity.EFFECT, Granularity.LOCAL"),
     "inner": ("prepare", "Exact(), IntervalArithmetic()"),
     "stop": (StopWhen, "StopWhen(trajectories=200)"),
     "points": ("next", "LogSpaced(8)"),
-    "rewards": (
-        RewardFamily,
-        "MixtureReward(RewardRange(0, 1)), DeterministicReward(RewardRange(0, 1))",
-    ),
+    "rewards": (RewardRange, "RewardRange(0, 1)"),
     "limits": (Limits, "Limits(precision=1e-4)"),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
-from rfmdp.learning.evaluation import Evaluator, trivial
+from rfmdp.learning.evaluation import Evaluator, initial_guarantee, trivial
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
@@ -25,7 +26,6 @@ from rfmdp.learning.setup import LearnedModel, Setup, assumptions_of, require_sa
 from rfmdp.learning.store import SetStore
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.policy_bound import initial_guarantee
 from rfmdp.types import AnyArray, IntArray
 
 
@@ -136,7 +136,7 @@ class Learner:
         if solution is not None and standing.improves(fresh, guarantee):
             guarantee = fresh
             payments = self.learned.payments
-            evidence = {} if payments is None else payments.state()  # beside the counts
+            evidence = {} if payments is None else copied(payments.arrays)  # beside the counts
             standing.adopt(solution, sampling.seen.counts, evidence)
             if policy is None or math.isnan(performance) or not np.array_equal(rows, policy):
                 performance = self.evaluator.performance(rows)
@@ -170,9 +170,7 @@ class Learner:
 
     def settings(self) -> dict[str, Any]:
         """Return what was asked for."""
-        payments = self.learned.payments
-        paid = {"kind": "declared"} if payments is None else payments.settings
-        return settings_of(self.setup, self._ids, self.ledger, paid)
+        return settings_of(self.setup, self._ids, self.ledger, self.learned.payments)
 
     def result(self, reason: str | None) -> Run:
         """Return the run as it is now."""
@@ -212,26 +210,27 @@ class Learner:
         """Return everything that decides how the run goes on, as arrays."""
         standing = self.standing
         last = self.history[-1] if self.history else self._nothing
-        state: dict[str, AnyArray] = {
+        parts = {
+            "warm": self.evaluator.warm, "sampling": self.sampling.state(),
+            **{prefix: copied(store.arrays) for prefix, store in self._stores().items()},
+        }  # fmt: skip
+        return {
             "proven_at": np.array([standing.proven_at]),
             "seconds": np.array([last.seconds, last.processor]),
             "later": np.array(standing.looks[standing.proven_at :], dtype=np.int64),
+            **{f"{prefix}/{k}": v for prefix, part in parts.items() for k, v in part.items()},
         }
-        state.update({f"warm/{side}": value for side, value in self.evaluator.warm.items()})
-        for prefix, stored in self._stores().items():
-            state.update({f"{prefix}/{k}": v for k, v in stored.state().items()})
-        return state
 
     def _stores(self) -> dict[str, Any]:
-        """Return what keeps its own state: each has `state` and `restore`."""
+        """Return what keeps its state in `arrays`, which are changed in place."""
         sampling = self.sampling
-        evidence = sampling.evidence if self.setup.records is None else None  # those are read anew
-        optional = {"rewards": sampling.unknown, "evidence": evidence}
-        return {
-            "sampling": sampling, "sets": self.sets, "explore": sampling.sets,
-            "seen": sampling.seen,
-            **{name: store for name, store in optional.items() if store is not None},
+        stores = {
+            "sets": self.sets, "explore": sampling.sets, "seen": sampling.seen,
+            "rewards": sampling.unknown,
+            # what is recorded is read anew
+            "evidence": sampling.evidence if self.setup.records is None else None,
         }  # fmt: skip
+        return {name: store for name, store in stores.items() if store is not None}
 
     def restore(self, run: Run, place: str) -> None:
         """Go on where a saved run was, with the same random sequence."""
@@ -245,11 +244,18 @@ class Learner:
             standing.looks += list(state["later"])
         seconds, processor = state["seconds"]
         self._watch.before = float(seconds), float(processor)
-        for prefix, stored in self._stores().items():
-            stored.restore(arrays_of(state, prefix))
-        self.evaluator.warm.update({k: np.array(v) for k, v in arrays_of(state, "warm").items()})
+        self.sampling.restore(arrays_of(state, "sampling"))
+        for prefix, store in self._stores().items():
+            for name, array in store.arrays.items():
+                array[...] = state[f"{prefix}/{name}"]
+        self.evaluator.warm.update(copied(arrays_of(state, "warm")))
         self.history, self.alarms = list(run.history), list(run.alarms)
         self.checks, self._checked = run.checks, self.sampling.steps
+
+
+def copied(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return copies of arrays, by name."""
+    return {name: array.copy() for name, array in arrays.items()}
 
 
 class StandingGuarantee:

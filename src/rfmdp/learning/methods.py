@@ -17,9 +17,9 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
-from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
+from rfmdp.learning.explore import Exploration, Optimistic
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.schedule import Doubling, Geometric, Schedule
+from rfmdp.learning.schedule import Doubling
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Method:
     confidence: ConfidenceSet = field(default_factory=Mixture)
     budget: Budget = Budget.EVENTS
     exploration: Exploration = field(default_factory=Optimistic)
-    schedule: Schedule = field(default_factory=Doubling)
+    schedule: Doubling = field(default_factory=Doubling)
     granularity: Granularity = Granularity.EFFECT
     inner: Inner = field(default_factory=Exact)
 
@@ -67,25 +67,17 @@ ANYTIME = Method(
     "anytime",
     "Mixture sequences, valid at any time, optimistic exploration, exact composition.",
 )
-GAP_DIRECTED = Method(
-    "gap-directed",
-    "As `anytime`, sampling where ignorance costs the guarantee most.",
-    exploration=GapDirected(),
-    schedule=Geometric(),
-)
 TIED = replace(
-    GAP_DIRECTED,
+    ANYTIME,
     name="tied",
-    about="As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
+    about="As `anytime`, with equal probabilities of the model declared to be one unknown.",
     granularity=Granularity.TIED,
 )
 
 METHODS: Mapping[str, Method] = {
     method.name: method
-    for method in (
-        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, GAP_DIRECTED, TIED,
-    )
-}  # fmt: skip
+    for method in (PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, TIED)
+}
 
 
 def find_method(name: str) -> Method:

@@ -10,14 +10,15 @@ from rfmdp.learning.planner import Planner
 from rfmdp.learning.schedule import NEVER, Watch
 from rfmdp.learning.setup import LearnedModel, Setup
 from rfmdp.learning.store import SetStore
-from rfmdp.objective import MAX
-from rfmdp.outer.problem import row_rewards
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.problem import Form, row_rewards
 from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
+GROWTH = 1.1  # sets to plan with are made anew when the visits grew by this factor
 CHUNK = 2_000_000  # steps between two looks at the clock
 
 
@@ -30,25 +31,28 @@ class Sampling:
 
     def __init__(self, setup: Setup, learned: LearnedModel, guard: SetStore, watch: Watch) -> None:
         self.setup, self.learned, self._watch = setup, learned, watch
-        counted, episodes = learned.model, setup.episodes
+        counted, source = learned.model, setup.source
         self.unknown, self._payer = learned.payments, None
-        self.seen = Tally.empty(counted, visits=self.unknown is not None, starts=setup.random_start)
+        self.seen = Tally.empty(
+            counted, visits=self.unknown is not None, starts=source.random_start
+        )
         self.planner = Planner(counted, learned.spec, watch.deadline)
-        self.sets = setup.method.exploration.sets(guard)  # to plan with
+        # to plan with: like those of the guarantee, but not intersected with earlier ones
+        self.sets = SetStore(guard.confidence, guard.ptr, guard.delta, nested=False)
         self.behaviour: Behaviour | None = None
         self.value: FloatArray | None = None  # (S,) of the last optimistic plan
         self.robust: IntArray | None = None  # rows (steps, S) of the last robust policy
         self.limits = np.zeros(len(guard.ptr) - 1, dtype=np.int64)
-        self.plans = self.due = self.earliest = 0  # next plan: after which trajectories
+        self.plans = self.earliest = 0  # next plan: after how many trajectories, or later
         self.done = self.steps = 0
         self.evidence: Evidence | None = None  # what is checked; records bring theirs
-        if episodes is not None and episodes.observed:
+        if source.observed:
             self.evidence = Evidence(counted)
         self._sampler = None
-        if episodes is not None:
-            self._sampler = episodes.sampler(counted, self.evidence)
+        if setup.records is None:
+            self._sampler = source.sampler(counted, self.evidence)
         if self.unknown is not None:
-            self._payer = setup.source.payer(self.unknown.name)
+            self._payer = source.payer(self.unknown.name)
 
     def count(self, records: Log) -> None:
         """Count all recorded transitions at once."""
@@ -56,7 +60,7 @@ class Sampling:
         if self.unknown is None and objective.rewarded:
             declared = row_rewards(records.model, objective.reward_name)
         tally, self.evidence = records.tally(self.learned.model, declared)
-        for new, old in zip(tally.arrays, self.seen.arrays, strict=True):
+        for new, old in zip(tally.kernel, self.seen.kernel, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
         self._take_rewards()
@@ -77,18 +81,16 @@ class Sampling:
         assert self._sampler is not None  # the source draws
         chunk = max(1, CHUNK // setup.length)
         while self.done < goal and not (self.done and self._watch.over()):
-            doubled = bool(np.any(self.seen.totals >= self.limits))
-            if self.done >= self.due or (self.done >= self.earliest and doubled):
+            waits = self.done < self.earliest  # no new plan yet, whatever doubles
+            if not waits and (not self.plans or np.any(self.seen.totals >= self.limits)):
                 self._plan()
-            limits = self.limits
-            stop = min(goal, self.due)
-            if self.done < self.earliest:  # no new plan yet, whatever doubles
-                limits = np.full_like(limits, NEVER)
-                stop = min(stop, self.earliest)
+                waits = self.done < self.earliest
+            limits = np.full_like(self.limits, NEVER) if waits else self.limits
+            stop = min(goal, self.earliest) if waits else goal
             assert self.behaviour is not None
             some = min(stop - self.done, chunk)
             request = Trajectories(self.behaviour, setup.length, some, setup.seed, self.done)
-            done, steps = self._sampler.run_until(request, limits, self.seen)
+            done, steps = self._sampler(request, limits, self.seen)
             self.done += done
             self.steps += steps
             self._take_rewards()
@@ -102,7 +104,21 @@ class Sampling:
         self.behaviour = method.exploration.plan(self)
         self.plans += 1
         self.limits = method.schedule.limits(self.seen.totals)
-        self.earliest, self.due = method.schedule.window(self.done)
+        self.earliest = method.schedule.earliest(self.done)
+
+    def optimistic_rows(self) -> IntArray:
+        """Return the rows of the best policy with nature on the agent's side.
+
+        With more data optimistic costs grow, so sweeps may start from the last ones. Optimistic
+        probabilities fall: the last ones lie above the value, and would be a wrong start.
+        """
+        totals, problem = self.seen.totals, self.planner.problem
+        grown = np.flatnonzero(totals >= GROWTH * np.maximum(self.sets.totals, 0.5))
+        self.sets.refresh(self.seen.counts, grown)
+        grows = problem.agent is MIN and problem.form is not Form.REACH
+        start = self.value if grows or problem.form is Form.DISCOUNTED else None
+        self.value, rows = self.planner.plan(self.sets.marginals(), problem.agent, start)
+        return rows
 
     def _take_rewards(self) -> None:
         """Take note of what new visits paid, if rewards are learned."""
@@ -112,22 +128,20 @@ class Sampling:
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that `restore` needs."""
-        numbers = [self.plans, self.due, self.earliest, self.done, self.steps]
         state = {
-            "numbers": np.array(numbers),
+            "numbers": np.array([self.plans, self.earliest, self.done, self.steps]),
             "limits": self.limits,
             "choice": self.planner.choice.copy(),
         }
-        optional = {"robust": self.robust, "value": self.value}
         if self.behaviour is not None:
-            optional["rows"] = self.behaviour.rows
+            state["rows"] = self.behaviour.rows
             state["other"] = np.array([self.behaviour.other])
-        return {**state, **{k: v for k, v in optional.items() if v is not None}}
+        optional = {"robust": self.robust, "value": self.value}
+        return state | {name: array for name, array in optional.items() if array is not None}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a saved state."""
-        numbers = [int(x) for x in state["numbers"]]
-        self.plans, self.due, self.earliest, self.done, self.steps = numbers
+        self.plans, self.earliest, self.done, self.steps = state["numbers"].tolist()
         self.limits = state["limits"]
         self.planner.choice[:] = state["choice"]
         self.robust, self.value = state.get("robust"), state.get("value")

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,19 +21,9 @@ NEVER = np.iinfo(np.int64).max
 OFTEN = 0.5  # seconds between two reports of progress
 
 
-class Schedule(Protocol):
-    """When the exploration policy is planned anew."""
-
-    def limits(self, totals: IntArray) -> IntArray:
-        """Return the visits (M,) of every identifier at which a new plan is due."""
-
-    def window(self, trajectories: int) -> tuple[int, int]:
-        """Return after how many trajectories the next plan may be made, and must be."""
-
-
 @dataclass(frozen=True, slots=True)
 class Doubling:
-    """Plan after the trajectory in which the visits of any identifier doubled (the paper's).
+    """When to plan anew: after the trajectory in which the visits of any identifier doubled.
 
     Parameters
     ----------
@@ -41,38 +31,21 @@ class Doubling:
         A plan is kept until the number of trajectories has grown by this share, even if visits
         doubled. With many identifiers one of them doubles all the time, and a plan that is a few
         percent late costs a few percent of the trajectories at most. 0 is the paper's rule.
+    factor
+        How many times the visits count as doubled.
     """
 
     patience: float = 0.1
+    factor: float = 2.0
 
     def limits(self, totals: IntArray) -> IntArray:
-        """Return twice the visits (M,), at least one."""
-        return np.maximum(2 * totals, 1)
+        """Return the visits (M,) of every identifier at which a new plan is due."""
+        limits: IntArray = np.maximum(np.ceil(self.factor * totals), 1).astype(np.int64)
+        return limits
 
-    def window(self, trajectories: int) -> tuple[int, int]:
-        """Return a few trajectories more, and no limit."""
-        return math.ceil(trajectories * (1.0 + self.patience)), int(NEVER)
-
-
-@dataclass(frozen=True, slots=True)
-class Geometric:
-    """Plan whenever the number of trajectories has grown by a factor."""
-
-    factor: float = 1.1
-    first: int = 10
-
-    def __post_init__(self) -> None:
-        if not self.factor > 1.0 or self.first < 1:
-            raise ModelError("Geometric: the factor must be > 1 and the first batch at least 1.")
-
-    def limits(self, totals: IntArray) -> IntArray:
-        """Return no limits."""
-        return np.full(len(totals), NEVER)
-
-    def window(self, trajectories: int) -> tuple[int, int]:
-        """Return the end of the next batch: batches are not cut."""
-        end = max(self.first, trajectories + 1, math.ceil(trajectories * self.factor))
-        return end, end
+    def earliest(self, trajectories: int) -> int:
+        """Return after how many trajectories the next plan may be made."""
+        return math.ceil(trajectories * (1.0 + self.patience))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ granularity, length and the kind of the source: see `docs/formats.md`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,31 +19,23 @@ from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
-from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily, UnknownRewards
+from rfmdp.learning.rewards import SHARE, RewardRange, UnknownRewards
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, SETS, Spec
+from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import pose, where
 from rfmdp.outer.settings import Limits
 from rfmdp.record import Assumption, described
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.log.source import Log
-from rfmdp.sources.source import Episodes, Source
+from rfmdp.sources.source import Source
 from rfmdp.sources.structure import digest_of, informed
-from rfmdp.types import FloatArray
+from rfmdp.types import AnyArray, FloatArray
 
 START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
 SHORT = 16  # digits of a digest that are kept
 CONFIDENCE = {ClopperPearson: "clopper-pearson", Mixture: "mixture", Weissman: "weissman"}
-DIFFERS = {  # what differs if only the digest of a setting does
-    "structure": "other states, actions, successors or labels",
-    "probabilities": "others; constants perhaps",
-    "objective": "of other states, rewards or initial states",
-    "budget": "shared out to other events",
-    "identifiers": "of other rows",
-    "data": "others",
-    "prior": "of other bounds",
-}
+DIGESTS = ("structure", "probabilities", "data")  # settings that are digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ class Setup:
     seed: int
     limits: Limits
     p_min: float  # least probability of declared outcomes; 0: none is assumed
-    rewards: RewardFamily | None  # None: those of the model
+    rewards: RewardRange | None  # None: those of the model
     name: str  # of the system, for people
 
     @property
@@ -68,25 +60,15 @@ class Setup:
         """The source if it hands over what was recorded; None if it draws."""
         return self.source if isinstance(self.source, Log) else None
 
-    @property
-    def episodes(self) -> Episodes | None:
-        """The source if it draws; None if it hands over what was recorded."""
-        return self.source if self.records is None else None  # type: ignore[return-value]
-
     def shares(self) -> Shares:
         """Return how beta is divided among model, rewards and the start.
 
         `budget` divides the model's share once more, among events.
         """
-        start = START_SHARE * self.beta if self.random_start else 0.0
+        start = START_SHARE * self.beta if self.source.random_start else 0.0
         rest = self.beta - start
-        reward = SHARE * rest if isinstance(self.rewards, MixtureReward) else 0.0
+        reward = SHARE * rest if self.rewards is not None else 0.0
         return Shares(rest - reward, reward, start)
-
-    @property
-    def random_start(self) -> bool:
-        """Whether the distribution of starts is learned."""
-        return self.episodes is not None and self.episodes.random_start
 
 
 class LearnedModel:
@@ -106,7 +88,7 @@ class LearnedModel:
     def least(self) -> float:
         """What a row pays at least."""
         if self.payments is not None:
-            return self.payments.family.range.low
+            return self.payments.range.low
         problem = pose(self.model, self.spec)
         return float(np.min([*problem.reward, *problem.start], initial=0.0))
 
@@ -130,24 +112,42 @@ class LearnedModel:
 
 
 def settings_of(
-    setup: Setup, ids: Identifiers, ledger: Ledger, rewards: Mapping[str, Any]
+    setup: Setup, ids: Identifiers, ledger: Ledger, payments: UnknownRewards | None
 ) -> dict[str, Any]:
     """Return what was asked for, by name; `ids` are those of the source's structure."""
     method, structure, limits = setup.method, setup.source.structure.model, setup.limits
     source = {name: _short(word) for name, word in setup.source.words.items()}
+    known = ids.prior
+    prior = (
+        None
+        if known is None
+        else {"informed": int(informed(known).sum()), "digest": _digest(known.lower, known.upper)}
+    )
+    counted = ids.model
+    identifiers = _digest(
+        *(
+            np.asarray(array, dtype=np.int64)
+            for array in (
+                counted.marginal_ptr,
+                counted.row_marginals,
+                counted.marginals.outcome_ptr,
+                counted.successors,
+            )
+        )
+    )
     return {
         "source": {"kind": source.pop("source", "other"), **source},
         "objective": _objective(structure, setup.spec),
         "method": method.name,
         "confidence": described(method.confidence, CONFIDENCE.get(type(method.confidence))),
-        "prior": _prior(ids.prior),
+        "prior": prior,
         "p_min": float(setup.p_min),
-        "rewards": dict(rewards),
+        "rewards": {"kind": "declared"} if payments is None else payments.settings,
         "beta": float(setup.beta),
         "budget": {"kind": ledger.scheme, "digest": _digest(ledger.events, ledger.delta)},
         "granularity": method.granularity.value,
         "ties": [list(names) for names in ids.shared],
-        "identifiers": {"count": len(ids.model.marginals), "digest": _identifiers(ids.model)},
+        "identifiers": {"count": len(counted.marginals), "digest": identifiers},
         "exploration": described(method.exploration),
         "schedule": described(method.schedule),
         "inner": described(method.inner),
@@ -210,46 +210,20 @@ def _difference(name: str, saved: Any, request: Any) -> str:
     """Return what differs between two settings of one name, without digests."""
     before, now = in_words(saved), in_words(request)
     word = "source" if name == "kind" else name
-    if name in DIFFERS and (before == now or isinstance(saved, str)):
-        return f"{word} ({DIFFERS[name]})"
-    return f"{word} ({before}, now {now})"
+    return f"{word} ({'others' if name in DIGESTS or before == now else f'{before}, now {now}'})"
 
 
 def _objective(model: FactoredMDP, spec: Spec) -> dict[str, Any]:
-    """Return an objective with the digests of its sets of states and of its rewards."""
+    """Return an objective with a digest of its sets of states, its rewards and the start."""
     objective = spec.objective
-    settings: dict[str, Any] = {"kind": type(objective).__name__}
-    digests = [_digest(np.asarray(model.initial, dtype=np.int64))]
-    for field in fields(objective):
-        content = getattr(objective, field.name)
-        if field.name in SETS:
-            at = where(model, content)
-            settings[field.name] = content if isinstance(content, str) else f"{at.sum()} states"
-            digests.append(_digest(at))
-        else:
-            settings[field.name] = described(content)
-        if field.name == "reward":
-            paid = model.reward(content)
-            digests.append(_digest(paid.state, paid.row))
+    arrays: list[AnyArray] = [np.asarray(model.initial, dtype=np.int64)]
+    arrays += [where(model, states) for states in objective.sets.values()]
+    if objective.rewarded:
+        paid = model.reward(objective.reward_name)
+        arrays += [paid.state, paid.row]
+    plain = replace(objective, **dict.fromkeys(objective.sets, "states"))
     pull = {"agent": spec.agent.name, "nature": spec.nature.name}
-    return {**settings, **pull, "digest": " ".join(digests)}
-
-
-def _prior(sets: Marginals | None) -> dict[str, Any] | None:
-    """Return what is known before any data: of how many identifiers, and a digest."""
-    if sets is None:
-        return None
-    return {"informed": int(informed(sets).sum()), "digest": _digest(sets.lower, sets.upper)}
-
-
-def _identifiers(model: FactoredMDP) -> str:
-    """Return a digest of which rows count for which identifiers, and how."""
-    return _digest(
-        np.asarray(model.marginal_ptr, dtype=np.int64),
-        np.asarray(model.row_marginals, dtype=np.int64),
-        np.asarray(model.marginals.outcome_ptr, dtype=np.int64),
-        np.asarray(model.successors, dtype=np.int64),
-    )
+    return {**described(plain), **pull, "digest": _digest(*arrays)}
 
 
 def _digest(*arrays: object) -> str:

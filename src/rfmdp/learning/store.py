@@ -115,14 +115,10 @@ class SetStore:
             self.radius.copy(),
         )
 
-    def state(self) -> dict[str, AnyArray]:
-        """Return copies that `restore` needs."""
-        return {name: getattr(self, name).copy() for name in ARRAYS}
-
-    def restore(self, state: dict[str, AnyArray]) -> None:
-        """Continue from a saved state."""
-        for name in ARRAYS:
-            setattr(self, name, np.array(state[name]))
+    @property
+    def arrays(self) -> dict[str, AnyArray]:
+        """What a saved run keeps."""
+        return {name: getattr(self, name) for name in ARRAYS}
 
     def _entries(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""

@@ -84,7 +84,7 @@ class Evidence:
         self._model = counted
         self._pairs = SuccessorPairs(counted)
         self._times = np.zeros(len(self._pairs), dtype=np.int64)
-        self._drawn = self._waiting = 0
+        self._drawn, self._waiting = np.zeros(1, dtype=np.int64), 0
         self._new: list[tuple[AnyArray, ...]] = []
         self.tables: dict[str, IntArray] = {}  # (codes, O) of what is not seen in a pair
         self.omitted: list[str] = []
@@ -124,7 +124,7 @@ class Evidence:
         self._new.clear()
         self._waiting = 0
         np.add.at(self._times, self._pairs.find(rows, successors), 1)
-        time = 1 + self._drawn + np.arange(len(rows))
+        time = 1 + self._drawn[0] + np.arange(len(rows))
         self._drawn += len(rows)
         first = before < 0
         codes = {
@@ -166,17 +166,12 @@ class Evidence:
             for name, family in families.items()
         )
 
-    def state(self) -> dict[str, AnyArray]:
-        """Return copies that `restore` reads."""
+    @property
+    def arrays(self) -> dict[str, AnyArray]:
+        """What a saved run keeps."""
         self._count()
-        tables = {f"table{i}": table.copy() for i, table in enumerate(self.tables.values())}
-        return {"times": self._times.copy(), "drawn": np.array([self._drawn]), **tables}
-
-    def restore(self, state: dict[str, AnyArray]) -> None:
-        """Continue from a saved state."""
-        self._times = np.array(state["times"])
-        self._drawn = int(state["drawn"][0])
-        self.tables = {n: np.array(state[f"table{i}"]) for i, n in enumerate(self.tables)}
+        tables = {f"table{i}": table for i, table in enumerate(self.tables.values())}
+        return {"times": self._times, "drawn": self._drawn, **tables}
 
 
 def _halvings(numbers: IntArray, most: int) -> IntArray:

@@ -119,7 +119,7 @@ class Simulator:
 
         Returns (trajectories, steps) done.
         """
-        return self.call(request, tally.arrays, limit=limit)
+        return self.call(request, tally.kernel, limit=limit)
 
     def call(
         self,

@@ -2,17 +2,16 @@
 
 A source says what is known: its `structure` has states, rows, successors, rewards, labels, and sets
 of distributions that are possible at all. It either draws trajectories under a behaviour that the
-learner plans (`Episodes`), or hands over what was recorded (`log.source.Log`). The learner counts
-outcomes of a *learning model*, which has the states and rows of the structure, and identifiers as
-marginals. It never looks at true probabilities; only the reported performance of a policy uses
-them.
+learner plans, or hands over what was recorded (`log.source.Log`). The learner counts outcomes of a
+*learning model*, which has the states and rows of the structure, and identifiers as marginals. It
+never looks at true probabilities; only the reported performance of a policy uses them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -62,59 +61,52 @@ Payer: TypeAlias = Callable[[IntArray, IntArray], Paid]
 # what the new visits of some rows paid, by rows (N,) and visits (N,)
 
 
-class Sampler(Protocol):
-    """Draws trajectories; number i of a seed is always the same."""
-
-    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
-        """Draw until an identifier's total reaches its limit (M,); return (trajectories, steps)."""
-        ...
+Sampler: TypeAlias = Callable[[Trajectories, IntArray, Tally], tuple[int, int]]
+# draws until an identifier's total reaches its limit (M,), adds to a tally, and returns the numbers
+# of trajectories and steps; trajectory i of a seed is always the same
 
 
-class Source(Protocol):
-    """What all sources can say; each is an `Episodes` or a `Log`, too."""
+class Source:
+    """What a learner may ask. A source draws trajectories, or it is a `Log` of recorded ones."""
 
-    @property
-    def structure(self) -> Structure:
-        """What is known."""
+    structure: Structure
+    """What is known."""
+    random_start: bool = False
+    """Whether a distribution of the source says in which initial state a trajectory starts."""
+    observed: bool = False
+    """Whether draws may be other than declared, so that samples are to be checked."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee assumes about the source beside independent draws."""
-
-    @property
-    def words(self) -> dict[str, str]:
-        """What tells this source from others, by name; a resumed run needs the same."""
+        return ()
 
     @property
     def last(self) -> IntArray:
         """States in which episodes were over for ever, ascending: nothing was paid there."""
+        return np.empty(0, dtype=np.int64)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What tells this source from others, by name; a resumed run needs the same."""
+        raise NotImplementedError
 
     def payer(self, reward: str) -> Payer:
         """Return what says which rewards were paid."""
-
-
-class Episodes(Source, Protocol):
-    """A source that draws trajectories."""
-
-    @property
-    def random_start(self) -> bool:
-        """Whether a distribution of the source says in which initial state a trajectory starts."""
-
-    @property
-    def observed(self) -> bool:
-        """Whether draws may be other than declared, so that samples are to be checked."""
+        raise NotImplementedError
 
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what draws trajectories and counts outcomes of a learning model's marginals.
 
         evidence : takes note of every transition; None where nothing is observed
         """
+        raise NotImplementedError
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the learning model with true probabilities for reports, if they are known."""
 
 
-class Simulated:
+class Simulated(Source):
     """A model that is simulated: its nominal probabilities are the hidden truth.
 
     Parameters
@@ -146,7 +138,7 @@ class Simulated:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """None, if the model has probabilities; else which ones were drawn from."""
+        """Which probabilities were drawn from, if the model has sets."""
         return () if np.all(self._truth.marginals.kind == Kind.SINGLETON) else (NOMINAL,)
 
     @property
@@ -163,19 +155,9 @@ class Simulated:
             words["trajectories end in"] = ends
         return words
 
-    random_start = False  # several initial states of a model have no distribution
-
-    @property
-    def last(self) -> IntArray:
-        """None: a simulation goes on for ever."""
-        return np.empty(0, dtype=np.int64)
-
-    # it draws every marginal by itself and from the same numbers: there is nothing to be checked
-    observed = False
-
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
-        """Return a simulator that counts."""
-        return Simulator(self.truth(counted), self._ends)
+        """Return what draws and counts; it draws as declared, so there is nothing to check."""
+        return Simulator(self.truth(counted), self._ends).run_until
 
     def payer(self, reward: str) -> Payer:
         """Return the rewards of the truth, which are always the same."""

@@ -12,8 +12,6 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, find, owners, segment_lengths, starts
 from rfmdp.types import AnyArray, IntArray
 
-NAMES = ("counts", "totals", "visits", "starts")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
@@ -34,18 +32,14 @@ class Tally:
         return Tally(*(np.zeros(size, dtype=np.int64) for size in sizes))
 
     @property
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+    def kernel(self) -> tuple[IntArray, IntArray, IntArray]:
         """All but the starts, in the order of the kernels."""
         return self.counts, self.totals, self.visits
 
-    def state(self) -> dict[str, AnyArray]:
-        """Return copies that `restore` reads."""
-        return {name: getattr(self, name).copy() for name in NAMES}
-
-    def restore(self, state: dict[str, AnyArray]) -> None:
-        """Continue from a saved state."""
-        for name in NAMES:
-            getattr(self, name)[:] = state[name]
+    @property
+    def arrays(self) -> dict[str, AnyArray]:
+        """What a saved run keeps."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def count_transitions(

@@ -38,7 +38,7 @@ from rfmdp.verification.reading import Claim, read_claim
 SOURCES = ("simulation", "environment", "log")
 ALWAYS = ("draws", "support", "ledger", "shared", "product", "structure")
 PAYMENTS: dict[str, tuple[str, ...]] = {  # the fields of each kind
-    "declared": (), "constant": ("low", "high"), "mixture": ("low", "high"),
+    "declared": (), "mixture": ("low", "high"),
 }  # fmt: skip
 EPS = 2.0**-52
 
@@ -230,8 +230,7 @@ class Payments:
     """How rewards of a learned model are known: declared, or learned.
 
     A row must pay no more (for an agent that minimises: no less) than the bound of its mean reward
-    that the sum of what visits paid proves, by the mixture sequence; or than what its first visit
-    paid, if a row always pays the same.
+    that the sum of what visits paid proves, by the mixture sequence.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -245,7 +244,7 @@ class Payments:
     @property
     def assumptions(self) -> list[dict[str, Any]]:
         """What must be stated."""
-        word = {"declared": "rewards", "constant": "constant-rewards", "mixture": "mean-rewards"}
+        word = {"declared": "rewards", "mixture": "mean-rewards"}
         within = {"kind": "reward-range", "low": self.low, "high": self.high}
         return [{"kind": word[self.kind]}, *([within] if PAYMENTS[self.kind] else [])]
 
@@ -286,9 +285,6 @@ class Payments:
         paid = agent * paid
         n = visits.astype(np.float64)
         fine = row <= low
-        if self.kind == "constant":
-            inside = (paid >= low) & (paid <= high)
-            return np.asarray(fine | ((n > 0.0) & inside & (row <= paid)))
         span = high - low
         # as much is lost by adding n rewards
         slack = 4.0 * EPS * n * (1.0 + (abs(low) + abs(high)) / span)

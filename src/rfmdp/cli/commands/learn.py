@@ -30,6 +30,7 @@ from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
+    from rfmdp.learning.rewards import RewardRange
     from rfmdp.learning.run import Progress, Run
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.policies.explain import IdentifierGain
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rfmdp.sources.source import Source
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
-REWARDS = ("known", "fixed:LOW:HIGH", "random:LOW:HIGH")
+REWARDS = ("known", "LOW:HIGH")
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 
@@ -208,18 +209,17 @@ def learn(
     return NOT_CERTIFIED if errors or any(run.alarms for run in runs) else CERTIFIED
 
 
-def _rewards(text: str) -> Any:
-    """Return how rewards are learned, None if they are known."""
-    from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+def _rewards(text: str) -> RewardRange | None:
+    """Return the range of rewards that are learned, None if they are known."""
+    from rfmdp.learning.rewards import RewardRange
 
-    word, *numbers = text.split(":")
-    kinds = {"known": None, "fixed": DeterministicReward, "random": MixtureReward}
-    ends = [end for end in map(finite_number, numbers) if end is not None]
-    if word not in kinds or not len(ends) == len(numbers) == (0 if word == "known" else 2):
+    if text == "known":
+        return None
+    ends = [end for end in map(finite_number, text.split(":")) if end is not None]
+    if len(ends) != 2 or text.count(":") != 1:
         raise ModelError(f"--rewards must be one of {', '.join(REWARDS)}; got '{text}'.")
-    kind = kinds[word]
     try:
-        return None if kind is None else kind(RewardRange(*ends))
+        return RewardRange(*ends)
     except ModelError as error:
         raise ModelError(f"--rewards {text}: {error}") from None
 

@@ -42,17 +42,14 @@ from rfmdp.sources.gym.spaces import (
 )
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.index import Index, absorbing
-from rfmdp.sources.source import Paid, Payer, Sampler
+from rfmdp.sources.source import Paid, Payer, Sampler, Source
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.types import FloatArray, IntArray
-
-RESET = Assumption("resets")
-MARKOV = Assumption("markov")
 
 Observe: TypeAlias = Callable[[Any], Iterable[int]]
 
 
-class GymSource:
+class GymSource(Source):
     """A Gymnasium environment with a known structure.
 
     Parameters
@@ -101,18 +98,18 @@ class GymSource:
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
         self._starts = {state: i for i, state in enumerate(model.initial.tolist())}
-        self._learns = False
+        self.random_start, self._learns = len(self._starts) > 1, False
         self._last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
         declares = REWARD in model.rewards
         self.declared = row_rewards(model, REWARD) if declares else None  # (R,) what must be paid
 
-    assumptions = (MARKOV, RESET)
+    observed = True
 
     @property
-    def random_start(self) -> bool:
-        """Whether episodes may start in several states."""
-        return len(self._starts) > 1
+    def assumptions(self) -> tuple[str, ...]:
+        """Observations are states, and episodes begin afresh."""
+        return Assumption("markov"), Assumption("resets")
 
     @property
     def pays(self) -> bool:
@@ -131,13 +128,11 @@ class GymSource:
             "structure": structure_of(self.structure.model),
         }
 
-    observed = True
-
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what runs episodes and counts."""
         from rfmdp.sources.gym.walk import Walker
 
-        return Walker(self, counted, evidence)
+        return Walker(self, counted, evidence).run_until
 
     @property
     def last(self) -> IntArray:
@@ -149,18 +144,27 @@ class GymSource:
         self.declared, self._learns = None, True
         return lambda rows, visits: self._paid.take(rows)
 
-    def truth(self, counted: FactoredMDP) -> None:
-        """Return nothing: an environment hides its probabilities."""
-
     def agent(self, policy: Policy) -> Callable[..., Any]:
         """Return a policy as a function: observation in, action of the environment out.
 
         A policy of a finite horizon needs the number of steps since the reset, too.
         """
+        steps = len(policy.rows)
 
         def act(observation: Any, step: int | None = None) -> Any:
-            gone = _checked_step(policy, step)
-            action = self.actions[policy.row(self.state(observation), gone)]
+            if step is None and steps > 1:
+                raise ModelError(
+                    "Agent: this policy depends on the number of steps since the reset, which must "
+                    "be given: act(observation, step=k), from 0 on."
+                )
+            gone = 0 if step is None else step
+            fits = isinstance(gone, int | np.integer) and gone >= 0
+            if not fits or gone >= steps > 1:
+                most = f", this policy has 0 to {steps - 1}" if steps > 1 else ""
+                raise ModelError(
+                    f"Agent: step must be a whole number from 0 on{most}, found {step!r}."
+                )
+            action = self.actions[policy.row(self.state(observation), int(gone))]
             if action is None:
                 raise UnsupportedError("Agent: the episode is over in this state; reset.")
             return action
@@ -177,16 +181,20 @@ class GymSource:
             value is no whole number.
         """
         names = [v.name for v in self.structure.model.variables]
-        values = self._values(observation, names)
+        values = self._observe(observation)
+        if isinstance(values, Mapping | Set | str) or not np.iterable(values):
+            raise ModelError(
+                f"Environment: `observe` must give a list of the values of {', '.join(names)}, in "
+                f"this order, found {values!r}."
+            )
+        values = list(values)
         if len(values) != len(names):
             raise ModelError(
                 f"Environment: an observation must give the variables {', '.join(names)}, found "
                 f"{len(values)} values in {observation!r}."
             )
-        values = [
-            whole(value, f"the value of {name} in {observation!r}")
-            for name, value in zip(names, values, strict=True)
-        ]
+        pairs = list(zip(names, values, strict=True))
+        values = [whole(value, f"the value of {name} in {observation!r}") for name, value in pairs]
         state = int(self._index.states(np.array([values]))[0])
         if state < 0:
             shown = ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True))
@@ -195,16 +203,6 @@ class GymSource:
                 f"({shown}). Guarantees are void: declare the outcome that leads there."
             )
         return state
-
-    def _values(self, observation: Any, names: list[str]) -> list[Any]:
-        """Return what an observation gives, in the order of the variables."""
-        values = self._observe(observation)
-        if isinstance(values, Mapping | Set | str) or not np.iterable(values):
-            raise ModelError(
-                f"Environment: `observe` must give a list of the values of {', '.join(names)}, in "
-                f"this order, found {values!r}."
-            )
-        return list(values)
 
     def check_end(self, state: int) -> None:
         """Raise ModelError unless the structure ends where an episode ended."""
@@ -242,25 +240,21 @@ class GymSource:
         ModelError
             If a payment is no finite number, or not the declared one.
         """
-        declared = None if self.declared is None else self.declared[rows]
         wrong, must = ~np.isfinite(paid), "a finite number; nothing can be said about its rewards"
-        if declared is not None and not wrong.any():
+        if self.declared is not None and not wrong.any():
+            declared = self.declared[rows]
             wrong = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
-        if not wrong.any():
-            if declared is None:
-                self._paid.add(rows, paid)
-            return
-        at = int(np.argmax(wrong))
-        if declared is not None and np.isfinite(paid[at]):
             must = (
-                f"the declared {declared[at]:g}; declare it, or learn rewards "
-                "(`rewards=MixtureReward(RewardRange(low, high))`)"
+                f"the declared {declared[np.argmax(wrong)]:g}; declare it, or learn rewards "
+                "(`rewards=RewardRange(low, high)`)"
             )
-        shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
-        raise ModelError(
-            f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {shown}, must pay "
-            f"{must}."
-        )
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
+            name = self.structure.model.row_name(int(rows[at]))
+            raise ModelError(f"Environment: {name} paid {shown}, must pay {must}.")
+        if self.declared is None:
+            self._paid.add(rows, paid)
 
     def _observer(self, names: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
@@ -273,23 +267,31 @@ class GymSource:
         entries = [e.name for e in entries_of(self.space)]
         if set(entries) == set(names):
             places = [entries.index(name) for name in names]
-            return lambda observation: _picked(read(self.space, observation), places)
-        if len(names) != len(entries) or named(self.space) or set(entries) & set(names):
+        elif len(names) == len(entries) and not named(self.space) and not set(entries) & set(names):
+            places = list(range(len(names)))
+        else:
             hint = f"call them {', '.join(ready)}, or " if len(ready) == len(names) else ""
             raise ModelError(
                 f"Environment: the structure must have a variable per entry of the observation "
                 f"({', '.join(entries)}), found {', '.join(names)}; {hint}give them these names, "
                 "or `observe` to translate."
             )
-        return lambda observation: read(self.space, observation)
+        return lambda observation: _picked(read(self.space, observation), places)
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
-        """Return the environment's action of every row; None where a reset is meant."""
-        elements = actions_of(self.action_space)
+        """Return the environment's action of every row; None where a reset is meant.
+
+        The names of actions in the environment's order are its own, or those that are used.
+        """
+        elements, table = actions_of(self.action_space), known_table(self.env)
         self._index.rows(model.row_states, model.row_actions)  # an action must name one row
         over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
         used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
-        order = list(names) if names is not None else self._action_order(used)
+        order = action_names(self.action_space) if table is None else list(table.actions)
+        if names is not None:
+            order = list(names)
+        elif not set(used) <= set(order) and not named(self.action_space):
+            order = used
         if len(order) != len(elements) or not set(used) <= set(order):
             raise ModelError(
                 f"Environment: {len(elements)} actions must have the names that the structure "
@@ -300,31 +302,7 @@ class GymSource:
         pairs = zip(model.row_actions, over, strict=True)
         return [None if ended else action[model.actions[a]] for a, ended in pairs]
 
-    def _action_order(self, used: list[str]) -> list[str]:
-        """Return the names of all actions in the environment's order: its own, or the used ones."""
-        table = known_table(self.env)
-        ready = action_names(self.action_space) if table is None else list(table.actions)
-        return ready if set(used) <= set(ready) or named(self.action_space) else used
-
 
 def _picked(values: list[Any], places: list[int]) -> list[Any]:
     """Return values in another order."""
     return [values[i] for i in places]
-
-
-def _checked_step(policy: Policy, step: int | None) -> int:
-    """Return how many steps are gone; refuse to guess it if the policy needs it."""
-    if step is None and len(policy.rows) > 1:
-        raise ModelError(
-            "Agent: this policy depends on the number of steps since the reset, which must be "
-            "given: act(observation, step=k), from 0 on."
-        )
-    number = 0 if step is None else step
-    if not isinstance(number, int | np.integer) or number < 0:
-        raise ModelError(f"Agent: step must be a whole number from 0 on, found {step!r}.")
-    if len(policy.rows) > 1 and number >= len(policy.rows):
-        raise ModelError(
-            f"Agent: this policy is for the steps 0 to {len(policy.rows) - 1}, found {number}: its "
-            "horizon is over; reset, or learn for more steps."
-        )
-    return int(number)

@@ -81,40 +81,35 @@ def entries_of(space: Any) -> tuple[Variable, ...]:
     return entries
 
 
-def finite(space: Any) -> bool:
-    """Return whether an element of a space consists of some integers."""
-    try:
-        return bool(entries_of(space))
-    except UnsupportedError:
-        return False
+def _inner(space: Any) -> dict[Any, Any] | None:
+    """Return the spaces within a Dict or Tuple by their keys; None for what has none."""
+    spaces = require_gymnasium().spaces
+    if isinstance(space, spaces.Dict):
+        return dict(space.spaces)
+    return dict(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else None
 
 
 def named(space: Any) -> bool:
     """Return whether the entries of a space have names of their own."""
     spaces = require_gymnasium().spaces
-    inner = space.spaces if isinstance(space, spaces.Tuple) else ()
-    return isinstance(space, spaces.Dict) or any(map(named, inner))
+    return isinstance(space, spaces.Dict) or any(map(named, (_inner(space) or {}).values()))
 
 
 def _entries(space: Any, name: str) -> Iterator[Variable]:
-    spaces = require_gymnasium().spaces
-    label = name or "x"  # of what is no Dict
-    if isinstance(space, spaces.Discrete):
+    spaces, label = require_gymnasium().spaces, name or "x"
+    inner = _inner(space)
+    if inner is not None:
+        prefix = name if isinstance(space, spaces.Dict) else label
+        for key, one in inner.items():
+            yield from _entries(one, f"{prefix}_{key}" if prefix else str(key))
+    elif isinstance(space, spaces.Discrete):
         yield Variable(label, int(space.start), int(space.start + space.n - 1))
-    elif isinstance(space, spaces.MultiDiscrete):
-        sizes = np.asarray(space.nvec).reshape(-1)
-        begin = np.broadcast_to(np.asarray(space.start).reshape(-1), sizes.shape)
-        for i, (n, low) in enumerate(zip(sizes.tolist(), begin.tolist(), strict=True)):
+    elif isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+        binary = isinstance(space, spaces.MultiBinary)
+        sizes = np.reshape(np.full(space.shape, 2) if binary else space.nvec, -1)
+        lows = np.broadcast_to(np.reshape(0 if binary else space.start, -1), sizes.shape)
+        for i, (n, low) in enumerate(zip(sizes.tolist(), lows.tolist(), strict=True)):
             yield Variable(f"{label}_{i}", low, low + n - 1)
-    elif isinstance(space, spaces.MultiBinary):
-        for i in range(int(np.prod(space.shape))):
-            yield Variable(f"{label}_{i}", 0, 1)
-    elif isinstance(space, spaces.Tuple):
-        for i, inner in enumerate(space.spaces):
-            yield from _entries(inner, f"{label}_{i}")
-    elif isinstance(space, spaces.Dict):
-        for key, inner in space.spaces.items():
-            yield from _entries(inner, f"{name}_{key}" if name else str(key))
     else:
         raise UnsupportedError(
             f"Environment: spaces must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict "
@@ -147,21 +142,19 @@ def read(space: Any, element: Any) -> list[Any]:
     ModelError
         If it has other entries than the space.
     """
-    spaces = require_gymnasium().spaces
-    if isinstance(space, spaces.Dict):
-        if not isinstance(element, Mapping) or set(element) != set(space.spaces):
-            raise _unlike(f"the entries {', '.join(map(str, space.spaces))}", element)
-        return [v for key, inner in space.spaces.items() for v in read(inner, element[key])]
-    if isinstance(space, spaces.Tuple):
-        if not isinstance(element, Sequence) or len(element) != len(space.spaces):
-            raise _unlike(f"{len(space.spaces)} entries", element)
-        pairs = zip(space.spaces, element, strict=True)
-        return [value for inner, one in pairs for value in read(inner, one)]
+    inner = _inner(space)
+    if inner is not None:
+        kind = Mapping if isinstance(space, require_gymnasium().spaces.Dict) else Sequence
+        keys = element if kind is Mapping else range(len(inner))
+        fits = isinstance(element, kind) and len(element) == len(inner)
+        if not fits or set(keys) != set(inner):
+            raise _unlike(f"the entries {', '.join(map(str, inner))}", element)
+        return [value for key, one in inner.items() for value in read(one, element[key])]
+    size = int(np.prod(space.shape))
     try:
         values = list(np.asarray(element).reshape(-1).tolist())
     except ValueError:  # lists of different lengths
         values = []
-    size = 1 if isinstance(space, spaces.Discrete) else int(np.prod(space.shape))
     if len(values) != size:
         raise _unlike(f"{size} values", element)
     return values
@@ -183,15 +176,14 @@ def actions_of(space: Any) -> list[Any]:
 
 def _elements(space: Any) -> list[Any]:
     """Return all elements of a discrete space."""
-    spaces = require_gymnasium().spaces
+    inner, spaces = _inner(space), require_gymnasium().spaces
+    if inner is not None:
+        lines = list(product(*map(_elements, inner.values())))
+        by_name = isinstance(space, spaces.Dict)
+        return [dict(zip(inner, line, strict=True)) for line in lines] if by_name else lines
+    ranges = [range(e.low, e.high + 1) for e in entries_of(space)]
     if isinstance(space, spaces.Discrete):
-        return list(range(int(space.start), int(space.start + space.n)))
-    if isinstance(space, spaces.Tuple):
-        return list(product(*map(_elements, space.spaces)))
-    if isinstance(space, spaces.Dict):
-        each = product(*map(_elements, space.spaces.values()))
-        return [dict(zip(space.spaces, values, strict=True)) for values in each]
-    ranges = (range(e.low, e.high + 1) for e in entries_of(space))
+        return list(ranges[0])
     return [np.array(one, dtype=space.dtype).reshape(space.shape) for one in product(*ranges)]
 
 
@@ -204,11 +196,9 @@ def action_names(space: Any) -> list[str]:
     >>> action_names(Dict({"gear": Discrete(2), "brake": Discrete(1)}))
     ['brake=0 gear=0', 'brake=0 gear=1']
     """
+    actions = actions_of(space)
     if not named(space):
-        return [f"a{i}" for i in range(len(actions_of(space)))]
-    entries = entries_of(space)
-    lines = (read(space, action) for action in actions_of(space))
-    return [
-        " ".join(f"{e.name}={value}" for e, value in zip(entries, line, strict=True))
-        for line in lines
-    ]
+        return [f"a{i}" for i in range(len(actions))]
+    names = [e.name for e in entries_of(space)]
+    lines = (zip(names, read(space, action), strict=True) for action in actions)
+    return [" ".join(f"{name}={value}" for name, value in line) for line in lines]

@@ -8,8 +8,8 @@ plans anew about when it wants to.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import chain, islice, repeat
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import owners, starts
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.gym.spaces import finite, read, require_gymnasium
 from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import IntArray
@@ -31,7 +31,7 @@ SHARE = 64  # episodes are counted when there are 1 / SHARE more of them
 
 
 class Walker:
-    """Runs episodes of an environment under behaviours; a `Sampler`."""
+    """Runs episodes of an environment under behaviours."""
 
     def __init__(self, source: GymSource, counted: FactoredMDP, evidence: Evidence | None) -> None:
         self._source, self._counted, self._evidence = source, counted, evidence
@@ -39,11 +39,11 @@ class Walker:
         # the rows as objects, which lists share: few of them stay in the caches; -1 is the last
         self._numbers = np.append(np.arange(counted.rows), -1).astype(object)
         self._find = state_finder(source)
-        self._starts: list[int] = []  # numbers of initial states, of episodes that are not counted
-        self._rows: list[int] = []  # of transitions that are not counted
+        # of what is not counted yet: numbers of initial states and steps, by episodes
+        self._starts: list[int] = []
+        self._lengths: list[int] = []
+        self._rows: list[int] = []  # of transitions, and so on
         self._successors: list[int] = []
-        self._before: list[int] = []  # rows one step earlier, -1 at the start of an episode
-        self._ages: list[int] = []  # steps since the start
         self._paid: list[float] = []
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
@@ -65,7 +65,6 @@ class Walker:
         env, pays, note_paid = source.env, source.pays, self._paid.append
         actions = source.actions  # of every row; None where there is none: the episode is over
         note_row, note_successor = self._rows.append, self._successors.append
-        note_before, note_age = self._before.append, self._ages.append
         other = request.behaviour.other
         # the row of every state, for every step; the last line repeats
         lines: list[list[int]] = self._numbers[request.behaviour.rows].tolist()
@@ -78,9 +77,8 @@ class Walker:
             state = find(observation)
             self._starts.append(source.start(state))
             begin = len(self._rows)
-            row = -1
-            for age, rows in enumerate(islice(chain(lines, repeat(lines[-1])), request.length)):
-                before, row = row, rows[state]
+            for rows in islice(chain(lines, repeat(lines[-1])), request.length):
+                row = rows[state]
                 if strays:
                     row = pick_row(row, self._row_ptr, state, other, random)
                 action = actions[row]
@@ -90,51 +88,40 @@ class Walker:
                 state = find(observation)
                 note_row(row)
                 note_successor(state)
-                note_before(before)
-                note_age(age)
                 if pays:
                     note_paid(paid)
                 if terminated:
                     source.check_end(state)
                 if terminated or truncated:
                     break
-            yield len(self._rows) - begin
+            self._lengths.append(len(self._rows) - begin)
+            yield self._lengths[-1]
 
     def _count(self, tally: Tally) -> None:
         """Add what was observed to a tally."""
         if len(tally.starts):
             np.add.at(tally.starts, self._starts, 1)
-        self._starts.clear()
-        if not self._rows:
-            return
-        rows, successors = np.array(self._rows, dtype=np.int64), np.array(self._successors)
-        count_transitions(self._counted, rows, successors, tally)
-        if self._source.pays:
-            self._source.note_paid(rows, np.array(self._paid, dtype=np.float64))
-        if self._evidence is not None:
-            self._evidence.add(rows, successors, np.array(self._before), np.array(self._ages))
-        for column in (self._rows, self._successors, self._before, self._ages, self._paid):
+        if self._rows:
+            rows, successors = np.array(self._rows, dtype=np.int64), np.array(self._successors)
+            count_transitions(self._counted, rows, successors, tally)
+            if self._source.pays:
+                self._source.note_paid(rows, np.array(self._paid, dtype=np.float64))
+            if self._evidence is not None:
+                ptr = starts(self._lengths)
+                ages = np.arange(len(rows)) - ptr[owners(ptr)]
+                before = np.where(ages == 0, -1, np.roll(rows, 1))
+                self._evidence.add(rows, successors, before, ages)
+        for column in (self._starts, self._lengths, self._rows, self._successors, self._paid):
             column.clear()
 
 
 def state_finder(source: GymSource) -> Callable[[Any], int]:
     """Return what finds the states that observations show, and remembers them."""
-    spaces = require_gymnasium().spaces
-    if isinstance(source.space, spaces.Discrete):
-        return cache(source.state)
-    nested = isinstance(source.space, spaces.Tuple | spaces.Dict)
-    if nested and not finite(source.space):  # two of them may have the same values
-        return source.state
     states: dict[Any, int] = {}
 
     def find(observation: Any) -> int:
-        if nested:
-            key: Any = tuple(read(source.space, observation))
-        else:
-            array = np.asarray(observation)
-            if array.dtype.hasobject:  # its bytes are addresses
-                return source.state(observation)
-            key = array.tobytes()
+        plain = isinstance(observation, np.ndarray) and not observation.dtype.hasobject
+        key = observation.tobytes() if plain else pickle.dumps(observation)
         if key not in states:
             states[key] = source.state(observation)
         return states[key]
@@ -143,7 +130,7 @@ def state_finder(source: GymSource) -> Callable[[Any], int]:
 
 
 def pick_row(row: int, row_ptr: list[int], state: int, other: float, random: Random) -> int:
-    """Return any row of a state for -1, else the given one or, by chance `other`, another one."""
+    """Return any row of a state for -1, else the same one or, by chance `other`, another one."""
     first, choices = row_ptr[state], row_ptr[state + 1] - row_ptr[state]
     if row < 0:
         return first + random.randrange(choices)

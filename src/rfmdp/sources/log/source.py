@@ -25,7 +25,7 @@ from rfmdp.sources.checks import LEVEL, Check, Evidence
 from rfmdp.sources.log.manifest import Manifest, Selection
 from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.source import Paid, Payer
+from rfmdp.sources.source import Paid, Payer, Source
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import FloatArray, IntArray
@@ -37,7 +37,7 @@ SINGLE = 1e-6  # tables may hold numbers of single precision
 ADVICE = "Nothing is guaranteed from such data: correct them, or declare what is possible."
 
 
-class Log:
+class Log(Source):
     """Recorded transitions of a system with a known structure; `read_log` makes it."""
 
     def __init__(

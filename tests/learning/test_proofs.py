@@ -5,6 +5,7 @@ import pytest
 
 from outer.games import random_model
 from rfmdp.inner.exact import Exact
+from rfmdp.learning.evaluation import initial_guarantee, prove, prove_better
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
@@ -12,7 +13,6 @@ from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
 from rfmdp.outer.settings import Limits
-from rfmdp.policy_bound import initial_guarantee, prove, prove_better
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
