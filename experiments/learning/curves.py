@@ -177,6 +177,6 @@ def curves_of(records: Sequence[LearningRecord]) -> tuple[Curve, ...]:
         if record.history:
             groups.setdefault((record.domain, record.method, record.setting), []).append(record)
     return tuple(
-        Curve(domain, find_method(word), setting, tuple(runs))
+        Curve(domain, METHODS[word], setting, tuple(runs))
         for (domain, word, setting), runs in groups.items()
     )

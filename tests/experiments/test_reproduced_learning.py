@@ -302,19 +302,19 @@ def test_files_tell_the_same(learned):
 def test_settings_differ_in_what_text_and_code_differ():
     """Beta, lengths, exploration, replanning, floors, pseudo-counts; ours keep their parts."""
     flat, exact, tied = (LIBRARY[w] for w in ("paper-flat", "paper-mccormick", "tied"))
-    assert TEXT.method("aircraft", flat) == flat
+    assert TEXT.method(flat) == flat
     assert TEXT.keywords("aircraft", flat) | {"local": 0} == {
         "method": flat, "beta": 1e-4, "length": 15, "local": 0, "p_min": None
     }  # fmt: skip
     assert CODE.keywords("aircraft", exact) | {"local": 0} == {
-        "method": CODE.method("aircraft", exact), "beta": 1e-3, "length": 11, "local": 0,
+        "method": CODE.method(exact), "beta": 1e-3, "length": 11, "local": 0,
         "p_min": 1e-8,
     }  # fmt: skip
-    assert CODE.method("aircraft", exact).exploration.other == 0.1
-    assert CODE.method("aircraft", flat).confidence == PseudoCounts(2)
-    assert CODE.method("aircraft", exact).confidence == ClopperPearson()
-    assert CODE.method("aircraft", tied) == tied
-    assert CODE.method("aircraft", exact).schedule.limits(np.array([0, 5])).tolist() == [1, 30]
+    assert CODE.method(exact).exploration.other == 0.1
+    assert CODE.method(flat).confidence == PseudoCounts(2)
+    assert CODE.method(exact).confidence == ClopperPearson()
+    assert CODE.method(tied) == tied
+    assert CODE.method(exact).schedule.limits(np.array([0, 5])).tolist() == [1, 30]
     assert TEXT.keywords("sysadmin", flat)["p_min"] == 1e-8  # a thousand successors per row
     assert TEXT.keywords("drone", flat)["p_min"] == 1e-8  # a hundred
     assert TEXT.keywords("drone", exact)["p_min"] is None

@@ -301,26 +301,26 @@ def test_learned_model_contains_the_truth():
 NUMBERS = [
     ({"beta": 0}, "beta must be a number larger than 0 and less than 1, found 0"),
     ({"beta": 2}, "beta must be .* less than 1, found 2"),
-    ({"beta": math.nan}, "beta must be .* found NaN"),
+    ({"beta": math.nan}, "beta must be .* found nan"),
     ({"beta": "0.1"}, "beta must be .* found '0.1'"),
     ({"p_min": -0.1}, "p_min must be a number at least 0 and less than 1, found -0.1"),
-    ({"p_min": math.nan}, "p_min must be .* found NaN"),
+    ({"p_min": math.nan}, "p_min must be .* found nan"),
     ({"p_min": 1.5}, r"p_min must be .* found 1\.5"),
-    ({"length": 2.5}, "length of a trajectory must be a whole number, at least 1, found 2.5"),
-    ({"length": 0}, "length of a trajectory must be a whole number, at least 1, found 0"),
-    ({"seed": None}, "seed must be a whole number, at least 0, found None; it fixes all"),
+    ({"length": 2.5}, "length must be a whole number, at least 1, found 2.5"),
+    ({"length": 0}, "length must be a whole number, at least 1, found 0"),
+    ({"seed": None}, "seed must be a whole number, at least 0, that fixes all .* found None"),
     ({"seed": "a"}, "seed must be a whole number.* found 'a'"),
     ({"seed": 1.5}, "seed must be a whole number.* found 1.5"),
     ({"seed": -1}, "seed must be a whole number.* found -1"),
-    ({"seed": np.random.default_rng(1)}, "seed must be a whole number.* found Generator"),
-    ({"length": "10"}, "length of a trajectory must be a whole number.* found '10'"),
+    ({"seed": np.random.default_rng(1)}, "seed must be a whole number.* found a Generator"),
+    ({"length": "10"}, "length must be a whole number.* found '10'"),
 ]
 
 
 @pytest.mark.parametrize(("words", "message"), NUMBERS)
 def test_numbers_that_are_none(words, message):
     """Each is refused by its name, before any work."""
-    with pytest.raises(ModelError, match=f"^learn: (the )?{message}"):
+    with pytest.raises(ModelError, match=f"^learn: {message}"):
         learn(two_arms(0.3, 0.8), REACH, **words)
 
 
@@ -338,7 +338,7 @@ def test_the_name_of_a_method_is_one():
     assert run.settings == quick(two_arms(0.3, 0.8), find_method("tied")).settings
     with pytest.raises(ModelError, match=r"no learning method 'foo'; there are: .*anytime"):
         quick(two_arms(0.3, 0.8), "foo")
-    with pytest.raises(UnsupportedError, match=r"must be a Method or its name, found 3; .*anytime"):
+    with pytest.raises(ModelError, match=r"must be a Method or its name .*anytime.*, found 3"):
         quick(two_arms(0.3, 0.8), 3)
 
 
@@ -362,7 +362,7 @@ def test_the_name_of_a_method_is_one():
 )
 def test_parts_that_are_none(part, given, message):
     """Words of the command line are no objects: each is told what to pass."""
-    with pytest.raises(UnsupportedError, match=f"^learn: {message}"):
+    with pytest.raises(ModelError, match=f"^learn: {message}"):
         learn(two_arms(0.3, 0.8), REACH, **{part: given})
 
 

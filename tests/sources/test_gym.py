@@ -112,7 +112,7 @@ def test_trajectories_are_those_of_the_simulator():
     counted = identified(model).model
     tally = Tally.empty(counted)
     never = np.full(len(counted.marginals), np.iinfo(np.int64).max)
-    source.sampler(counted).run_until(Trajectories(rf_behaviour(policy), 8, 20, 11), never, tally)
+    source.sampler(counted)(Trajectories(rf_behaviour(policy), 8, 20, 11), never, tally)
     wanted = count_transitions(counted, data.rows, data.successors)
     assert_array_equal(tally.counts, wanted.counts)
 

@@ -2,22 +2,16 @@
 
 A guarantee with probability 1 - beta is a union bound over *events* such as "this interval misses
 its probability". The ledger lists the error probability of every event before any sample is seen.
-The confidence set says how many events an identifier has.
-
-beta is divided twice: `Setup.shares` divides it among model, rewards and starts; a `Budget` divides
-the share of the model among the events of all identifiers.
-
-    ledger = Budget.EVENTS.ledger(Shares(model=0.9e-4, start=0.1e-4), Mixture(), ids)
-    ledger.delta                  # (M,) error probability of each event of identifier j
-
-All sums are rounded against us: a ledger whose events might cost more than their share is refused.
+`Setup.shares` divides beta among model, rewards and starts; a `Budget` divides the share of the
+model among the events of all identifiers. All sums are rounded against us: a ledger whose events
+might cost more than their share is refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
 from fractions import Fraction
 
@@ -77,13 +71,9 @@ class Ledger:
     delta: FloatArray  # (M,) error probability of each of them; 0: the marginal stays unknown
 
     def __post_init__(self) -> None:
-        if self.events.shape != self.delta.shape or self.delta.ndim != 1:
-            raise ModelError(
-                "Ledger: events and delta must be flat and of one length, found shapes "
-                f"{self.events.shape} and {self.delta.shape}."
-            )
-        if np.any(self.events < 0) or not np.all((self.delta >= 0) & (self.delta < 1)):
-            raise ModelError("Ledger: events must be >= 0 and every delta in [0, 1).")
+        inside = (self.delta >= 0) & (self.delta < 1) & (self.events >= 0)
+        if self.events.shape != self.delta.shape or not np.all(inside):
+            raise ModelError("Ledger: every event must have a delta in [0, 1).")
         object.__setattr__(self, "events", frozen(self.events))
         object.__setattr__(self, "delta", frozen(self.delta))
         if self.spent_on_model() > self.shares.model:
@@ -105,23 +95,16 @@ class Ledger:
 
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return plain arrays that `from_arrays` reads back."""
-        shares = self.shares
-        return {
-            "scheme": np.array(self.scheme),
-            "shares": np.array([shares.model, shares.reward, shares.start]),
-            "events": self.events,
-            "delta": self.delta,
-        }
+        shares = np.array(astuple(self.shares))
+        scheme = np.array(self.scheme)
+        return {"scheme": scheme, "shares": shares, "events": self.events, "delta": self.delta}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, AnyArray]) -> Ledger:
         """Read a ledger back; it is checked like a new one."""
-        return Ledger(
-            scheme=str(arrays["scheme"]),
-            shares=Shares(*(float(share) for share in arrays["shares"])),
-            events=arrays["events"].astype(np.int64, casting="safe"),
-            delta=np.asarray(arrays["delta"], dtype=np.float64),
-        )
+        events = arrays["events"].astype(np.int64, casting="safe")
+        shares = Shares(*map(float, arrays["shares"]))
+        return Ledger(str(arrays["scheme"]), shares, events, np.asarray(arrays["delta"], float))
 
 
 class Budget(Enum):

@@ -1,18 +1,14 @@
 """Confidence sets: objects that turn counts and error probabilities into uncertainty sets.
 
-    confidence = Mixture()                                     # or ClopperPearson(), Weissman()
-    ledger = Budget.EVENTS.ledger(Shares(beta), confidence, ids)  # error probability of every event
-    sets = confidence.sets(outcome_ptr, counts, ledger.delta)  # packed, one set per marginal
-
-`delta[j]` is the error probability of *each* event of marginal `j`; the set uses `events(sizes)[j]`
-of them (none for one outcome, one for two). `delta[j] = 0` leaves marginal `j` unknown.
-Every set says when it is valid. *Anytime* sets hold at all times together, under any rule of
-sampling and stopping. *Fixed sample size, single look* sets hold only if the sample sizes were
-fixed in advance and the bounds are read once; the paper's schedule reads them often.
+`delta[j]` is the error probability of *each* event of marginal `j`, which has `events(sizes)[j]`;
+0 leaves it unknown. *Anytime* sets hold at all times together, under any rule of sampling and
+stopping. *Fixed sample size, single look* sets hold only if the sample sizes were fixed in advance
+and the bounds are read once; the paper's schedule reads them often.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -69,11 +65,7 @@ class ConfidenceSet(Protocol):
 class _Boxes:
     """A confidence set made of intervals, one per outcome."""
 
-    def interval(
-        self, x: ArrayLike, n: ArrayLike, delta: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper bounds of probabilities seen x times in n."""
-        raise NotImplementedError
+    interval: Callable[[ArrayLike, ArrayLike, ArrayLike], intervals.Bounds]  # of x times in n
 
     def events(self, outcomes: IntArray) -> IntArray:
         """Return 0 for one outcome, 1 for two (one mirrored interval), k for k >= 3."""
@@ -161,8 +153,5 @@ def _totals(
             f"found {len(counts)} and {len(delta)}."
         )
     sizes = segment_lengths(outcome_ptr)
-    if np.any(sizes < 1):
-        j = int(np.argmax(sizes < 1))
-        raise ModelError(f"Marginal {j}: must have at least one outcome, found none.")
     totals = segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr)
     return totals, (totals > 0) & (np.asarray(delta) > 0) & (sizes > 1)

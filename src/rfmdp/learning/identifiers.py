@@ -25,13 +25,12 @@ from types import MappingProxyType
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.ties import shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import joint_successors
 from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.structure import Structure, informed
+from rfmdp.sources.structure import Structure, equal_numbers, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"
@@ -106,8 +105,7 @@ def identify(
         is keyed by the variables that its outcomes change.
     ties
         Groups of marginals (numbers or names) that are declared to be the same unknown
-        distribution, outcome by outcome. Modules may be named instead, of which all but one
-        rename it: then all marginals of the same command are tied.
+        distribution, outcome by outcome.
 
     Raises
     ------
@@ -142,7 +140,39 @@ def identify(
     counted = learning.marginals.sizes
     if granularity is Granularity.LOCAL and local:
         counted = _all_components(model, slots, local)
-    return Identifiers(learning, counted, multiplied, shared_names(model, same), prior)
+    groups: dict[int, list[str]] = {}
+    for j, representative in enumerate(same.tolist()):
+        groups.setdefault(representative, []).append(model.marginal_name(j))
+    shared = tuple(tuple(names) for names in groups.values() if len(names) > 1)
+    return Identifiers(learning, counted, multiplied, shared, prior)
+
+
+def tied(structure: Structure, ties: Sequence[Sequence[int | str]], equal: bool) -> IntArray:
+    """Return one member of its group for every marginal, (M,).
+
+    Those may be tied that were written with equal probabilities, or have equal bounds. `equal`: all
+    of these are tied.
+    """
+    model, alike, sets = structure.model, structure.alike, structure.model.marginals
+    if alike is None:
+        low, high = (equal_numbers(sets.outcome_ptr, ends) for ends in (sets.lower, sets.upper))
+        alike = low * len(sets) + high
+    same = alike.copy() if equal else np.arange(len(sets))
+    number: dict[int | str, int] = {name: j for j, name in enumerate(model.marginal_names)}
+    number |= {j: j for j in range(len(sets))}
+    for group in ties:
+        for member in group:
+            if member not in number:
+                listed = ", ".join(model.marginal_names[:8]) or f"numbers below {len(sets)}"
+                raise ModelError(f"Tie: the model has no marginal {member!r}; it has: {listed}.")
+            first, j = number[group[0]], number[member]
+            if alike[first] != alike[j]:
+                raise ModelError(
+                    f"Tie: {model.marginal_name(first)} and {model.marginal_name(j)} must have the "
+                    f"same probabilities or sets in the model; they have others."
+                )
+            same[same == same[j]] = same[first]
+    return same
 
 
 class _Slots:
@@ -185,8 +215,7 @@ class _Slots:
     def reduce(self, keys: list[IntArray]) -> tuple[FactoredMDP, IntArray, Marginals | None]:
         """Return the learning model, in which slots with equal keys share a marginal.
 
-        And how many marginals of the model every identifier multiplies, (M,), and what is known of
-        the identifiers before any data.
+        And how many marginals of the model every identifier multiplies, and what is known before.
         """
         model = self.model
         plain = ~self.joint[self.row]
@@ -254,15 +283,14 @@ class _Slots:
         """Return the successor tensors over classes."""
         from rfmdp.kernels.identify import reduced_tensors
 
-        model = self.model
-        length = np.ones(model.rows, dtype=np.int64)
+        length = np.ones(self.model.rows, dtype=np.int64)
         np.multiply.at(length, self.row, self.classes)
         length[joint] = sizes
         pointers = starts(length)
         out = np.empty(int(pointers[-1]), dtype=np.int32)
-        slots = (self.ptr, self.label, self.classes)
-        pick = np.empty(self.most, dtype=np.int64)
-        reduced_tensors(np.flatnonzero(~self.joint), model.structure, slots, pointers, pick, out)
+        slots, pick = (self.ptr, self.label, self.classes), np.empty(self.most, dtype=np.int64)
+        plain = np.flatnonzero(~self.joint)
+        reduced_tensors(plain, self.model.structure, slots, pointers, pick, out)
         out[np.repeat(self.joint, length)] = targets
         return pointers, out
 
@@ -292,16 +320,12 @@ class _Slots:
     def _outcome_names(self, shared: IntArray) -> tuple[str, ...]:
         """Name the outcomes of identifiers as the model does; those that are merged, by all."""
         model, names = self.model, []
-        if not model.outcome_names:
-            return ()
-        for slot in shared:
+        for slot in shared if model.outcome_names else ():
             first = int(model.marginals.outcome_ptr[model.row_marginals[slot]])
             label = self.label[segment(self.ptr, slot)]
             for merged in range(int(self.classes[slot])):
-                merged_names = (
-                    model.outcome_names[first + o] for o in np.flatnonzero(label == merged)
-                )
-                names.append(" or ".join(dict.fromkeys(merged_names)))
+                alike = [model.outcome_names[first + o] for o in np.flatnonzero(label == merged)]
+                names.append(" or ".join(dict.fromkeys(alike)))
         return tuple(names)
 
 
@@ -355,14 +379,13 @@ def _codes(model: FactoredMDP, names: Sequence[str]) -> IntArray:
 def _all_components(model: FactoredMDP, slots: _Slots, local: LocalStates) -> IntArray:
     """Return the outcomes of every (factor, local state, action) that occurs, certain or not."""
     sizes = []
-    actions = model.row_actions.astype(np.int64)
     for factor, names in local.items():
-        keys = [actions, _codes(model, names)[model.row_states]]
         outcomes = np.ones(model.rows, dtype=np.int64)
         if factor in model.factors:
             of_factor = model.row_factors == model.factors.index(factor)
             np.maximum.at(outcomes, slots.row[of_factor], slots.classes[of_factor])
-        _, number = _number(keys)
+        actions = model.row_actions.astype(np.int64)
+        _, number = _number([actions, _codes(model, names)[model.row_states]])
         most = np.zeros(int(number.max()) + 1, dtype=np.int64)
         np.maximum.at(most, number, outcomes)
         sizes.append(most)
@@ -376,8 +399,5 @@ def _number(keys: list[IntArray]) -> tuple[IntArray, IntArray]:
         column = renumbered(key)
         code = renumbered(code) * (int(column.max(initial=0)) + 1) + column
     _, first, number = np.unique(code, return_index=True, return_inverse=True)
-    # number by first appearance, so that identifiers come in the order of the rows
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[number.reshape(-1)]
+    order = np.argsort(first, kind="stable")  # so that identifiers come in the order of the rows
+    return first[order], np.argsort(order, kind="stable")[number.reshape(-1)]

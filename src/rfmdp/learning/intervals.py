@@ -3,13 +3,6 @@
 Every function maps (x, n, delta), broadcast against each other, to `(lower, upper)`: x successes
 in n trials, 0 <= x <= n, and the error probability of both sides together, 0 < delta < 1. All are
 mirror images: upper(x, n) = 1 - lower(n - x, n), so that the two outcomes of a coin are one event.
-No observation (n = 0) gives [0, 1]. Two kinds of promise:
-
-- *fixed sample size, single look*: P(p in C_n) >= 1 - delta for an n that was fixed in advance
-  (`clopper_pearson`);
-- *anytime*: P(p in C_n for all n) >= 1 - delta, under any stopping rule and any number of looks
-  (`mixture`).
-
 Ends are rounded outwards: float error can only widen an interval.
 """
 
@@ -77,17 +70,12 @@ def _checked(
     arrays = [np.asarray(a, dtype=np.float64) for a in (x, n, delta)]
     successes, trials, error = np.broadcast_arrays(*arrays)
     bad = ~((successes >= 0) & (successes <= trials) & np.isfinite(trials))
+    bad |= ~((error > 0) & (error < 1))
     if np.any(bad):
-        i = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        first = int(np.argmax(bad))
         raise ModelError(
-            f"Counts: 0 <= x <= n must hold, found x={successes[i]:g}, n={trials[i]:g} "
-            f"at index {tuple(int(j) for j in i)}; count every visit, not only successes."
-        )
-    bad = ~((error > 0) & (error < 1))
-    if np.any(bad):
-        raise ModelError(
-            f"Error probability: 0 < delta < 1 must hold, found {error[bad].flat[0]:g}; "
-            "take it from a Ledger, and leave out marginals without budget."
+            "Counts and error probability: 0 <= x <= n and 0 < delta < 1 must hold, found "
+            f"x={successes.flat[first]:g}, n={trials.flat[first]:g}, delta={error.flat[first]:g}."
         )
     return successes, trials, error
 

@@ -45,11 +45,13 @@ from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.table import EXPECTED
 from rfmdp.sources.source import Simulated, Source
-from rfmdp.sources.structure import Structure
 from rfmdp.state_sets import NamedStates, StateSet
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
+
+
+TINY = 5e-324  # the least number above 0
 
 
 def learn(
@@ -135,21 +137,23 @@ def learn(
     True
     """
     started = time.monotonic()
-    components = {
+    parts: dict[str, Any] = {
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    _require_components(**components, stop=stop, points=points, rewards=rewards, limits=limits)
-    chosen, samples = _as_method(method, **components), _as_source(source)
+    _require(
+        **parts, method=method, stop=stop, points=points, rewards=rewards, limits=limits,
+        beta=beta, p_min=p_min or 0.0, length=length, seed=seed,
+    )  # fmt: skip
+    whole = find_method(method) if isinstance(method, str) else method
+    chosen = replace(whole, **{name: part for name, part in parts.items() if part is not None})
+    samples = _as_source(source)
     goal = _checked(spec, samples.structure.model)
     if rewards is None:
         _refuse_expected_rewards(goal, samples.structure.model)
     setup = Setup(
-        samples, goal, chosen, _probability("beta", beta), stop or StopWhen(),
-        points or LogSpaced(), _whole_number("the length of a trajectory", length, 1),
-        _whole_number("the seed", seed, 0, "; it fixes all randomness: runs can be repeated"),
-        limits or Limits(), _probability("p_min", p_min or 0.0, zero=True),
-        rewards, name,
+        samples, goal, chosen, float(beta), stop or StopWhen(), points or LogSpaced(), int(length),
+        int(seed), limits or Limits(), float(p_min or 0.0), rewards, name,
     )  # fmt: skip
     if setup.records is not None and resume:
         raise UnsupportedError(
@@ -234,33 +238,12 @@ def saving_place(
     return output
 
 
-NUMBERS = int | float | np.integer | np.floating
-
-
-def _whole_number(name: str, value: Any, least: int, why: str = "") -> int:
-    """Return a whole number that is large enough, as an integer, or raise ModelError."""
-    if isinstance(value, NUMBERS) and float(value).is_integer() and value >= least:
-        return int(value)
-    raise ModelError(
-        f"learn: {name} must be a whole number, at least {least}, found {value!r}{why}."
-    )
-
-
-def _probability(name: str, value: object, *, zero: bool = False) -> float:
-    """Return a number between 0 and 1, both excluded, or raise ModelError; `zero`: 0 is allowed."""
-    if isinstance(value, NUMBERS) and (0.0 < value < 1.0 or (zero and value == 0.0)):
-        return float(value)
-    least = "at least 0" if zero else "larger than 0"
-    shown = "NaN" if isinstance(value, float) and math.isnan(value) else repr(value)
-    raise ModelError(f"learn: {name} must be a number {least} and less than 1, found {shown}.")
-
-
 def _as_source(value: Any) -> Source:
     """Return what samples come from; a model is simulated. Else say how to make a source of it."""
     if isinstance(value, FactoredMDP):
         return Simulated(value)
-    if isinstance(getattr(value, "structure", None), Structure):
-        return value  # type: ignore[no-any-return]  # a source by its protocol
+    if isinstance(value, Source):
+        return value
     advice = "give a model, GymSource(env, model) or read_log(model, ...)"
     if hasattr(value, "reset") and hasattr(value, "step"):
         advice = "give GymSource(env, model), where the model says what is known of it"
@@ -269,45 +252,60 @@ def _as_source(value: Any) -> Source:
     raise UnsupportedError(f"learn: cannot sample {_shown(value)}; {advice}.")
 
 
-def _as_method(value: Any, **components: Any) -> Method:
-    """Return a method, also by its name, with some components replaced."""
-    if not isinstance(value, str | Method):
-        raise UnsupportedError(
-            f"learn: the method must be a Method or its name, found {_shown(value)}; the names are "
-            f"{', '.join(METHODS)}."
-        )
-    method = find_method(value) if isinstance(value, str) else value
-    return replace(method, **{k: v for k, v in components.items() if v is not None})
-
-
 def _shown(value: Any) -> str:
     """Return a text or a number as it is, and of all else the type."""
     plain = value is None or isinstance(value, str | int | float)
     return repr(value) if plain else f"a {type(value).__name__}"
 
 
-COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, and examples
-    "confidence": ("validity", "Mixture(), ClopperPearson(), Weissman()"),
-    "budget": (Budget, "Budget.EVENTS, Budget.PROBABILITIES"),
-    "exploration": ("plan", "Optimistic(), UniformRandom()"),
-    "schedule": (Doubling, "Doubling(0.2)"),
-    "granularity": (Granularity, "Granularity.EFFECT, Granularity.LOCAL"),
-    "inner": ("prepare", "Exact(), IntervalArithmetic()"),
-    "stop": (StopWhen, "StopWhen(trajectories=200)"),
-    "points": ("next", "LogSpaced(8)"),
-    "rewards": (RewardRange, "RewardRange(0, 1)"),
-    "limits": (Limits, "Limits(precision=1e-4)"),
-}
+def _of(kind: Any) -> Callable[[Any], bool]:
+    """Return a test for objects of a kind, or with an attribute of a name, or None."""
+
+    def fits(value: Any) -> bool:
+        if isinstance(kind, str):
+            return value is None or (hasattr(value, kind) and not isinstance(value, type))
+        return value is None or isinstance(value, kind)
+
+    return fits
 
 
-def _require_components(**components: Any) -> None:
-    """Raise UnsupportedError unless components, by name, are as `COMPONENTS` says, or None."""
-    for name, component in components.items():
-        kind, examples = COMPONENTS[name]
-        if component is None:
-            continue
-        fits = hasattr(component, kind) if isinstance(kind, str) else isinstance(component, kind)
-        if not fits or isinstance(component, str | type):
-            raise UnsupportedError(
-                f"learn: {name} must be an object like {examples}, found {_shown(component)}."
-            )
+def _number(least: float, most: float, whole: bool = False) -> Callable[[Any], bool]:
+    """Return a test for numbers, at least `least` and less than `most`."""
+
+    def fits(value: Any) -> bool:
+        number = isinstance(value, int | float | np.integer | np.floating)
+        return number and least <= value < most and (not whole or float(value).is_integer())
+
+    return fits
+
+
+ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {  # tests, and what must be
+    "method": (
+        lambda value: isinstance(value, str | Method),
+        f"a Method or its name ({', '.join(METHODS)})",
+    ),
+    "confidence": (_of("validity"), "an object like Mixture(), ClopperPearson(), Weissman()"),
+    "budget": (_of(Budget), "an object like Budget.EVENTS, Budget.PROBABILITIES"),
+    "exploration": (_of("plan"), "an object like Optimistic(), UniformRandom()"),
+    "schedule": (_of(Doubling), "an object like Doubling(0.2)"),
+    "granularity": (_of(Granularity), "an object like Granularity.EFFECT, Granularity.LOCAL"),
+    "inner": (_of("prepare"), "an object like Exact(), IntervalArithmetic()"),
+    "stop": (_of(StopWhen), "an object like StopWhen(trajectories=200)"),
+    "points": (_of("next"), "an object like LogSpaced(8)"),
+    "rewards": (_of(RewardRange), "an object like RewardRange(0, 1)"),
+    "limits": (_of(Limits), "an object like Limits(precision=1e-4)"),
+    "beta": (_number(TINY, 1.0), "a number larger than 0 and less than 1"),
+    "p_min": (_number(0.0, 1.0), "a number at least 0 and less than 1"),
+    "length": (_number(1, math.inf, whole=True), "a whole number, at least 1"),
+    "seed": (
+        _number(0, math.inf, whole=True), "a whole number, at least 0, that fixes all randomness"
+    ),
+}  # fmt: skip
+
+
+def _require(**arguments: Any) -> None:
+    """Raise ModelError unless arguments, by name, are as `ARGUMENTS` says."""
+    for name, value in arguments.items():
+        fits, wanted = ARGUMENTS[name]
+        if not fits(value):
+            raise ModelError(f"learn: {name} must be {wanted}, found {_shown(value)}.")

@@ -99,11 +99,11 @@ class Planner:
         return max(float(np.max(np.abs(value[self.model.initial]))), TINY * largest)
 
     def _follow(self, value: FloatArray, nature: Direction) -> None:
-        """Improve the values by sweeps over the chosen rows alone, which are quick.
+        """Improve the values by quick sweeps over the chosen rows alone.
 
         Nature's answers are kept meanwhile where that cannot push values too high for good: if
-        nature helps (other answers are worth more), or if costs to a target are minimised (they
-        come down again). Otherwise nature answers anew in every sweep.
+        she helps (other answers are worth more), or if costs to a target are minimised (they come
+        down again).
         """
         problem = self.problem
         reward, discount = problem.reward, problem.discount

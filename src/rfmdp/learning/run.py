@@ -30,6 +30,8 @@ from rfmdp.record import Record, assumption_from_json, assumption_to_json, to_re
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 KIND = "learning run"
+ARRAYS = "counts", "looks", "floors", "starts"  # fields that are saved as they are
+LISTS, WORDS = ("alarms", "checks"), ("stopped", "question", "name")
 LISTED = 20  # groups of shared marginals that a statement lists
 
 
@@ -188,18 +190,13 @@ def run_to_record(run: Run) -> Record:
         "assumptions": [assumption_to_json(line) for line in run.assumptions],
         "agent": run.agent.name,
         "mean_guarantee": _number(run.mean_guarantee),
-        "stopped": run.stopped,
-        "question": run.question,
-        "name": run.name,
         "shared": [list(names) for names in run.shared],
-        "alarms": list(run.alarms),
-        "checks": list(run.checks),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
+        **{name: list(getattr(run, name)) for name in LISTS},
+        **{name: getattr(run, name) for name in WORDS},
     }
-    arrays: dict[str, AnyArray] = {
-        "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors,
-        "starts": run.starts,
-    }  # fmt: skip
+    arrays: dict[str, AnyArray] = {name: getattr(run, name) for name in ARRAYS}
+    arrays["policy"] = run.policy.rows
     if run.prior is not None:
         arrays["prior_lower"], arrays["prior_upper"] = run.prior
     groups = {"ledger": run.ledger.to_arrays(), "state": run.state, "evidence": run.evidence}
@@ -223,6 +220,9 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         model = solution.explicit_model
     else:
         model = model_from_record(header["model"], arrays_of(arrays, "model"))
+    plain: dict[str, Any] = {name: np.asarray(arrays[name]) for name in ARRAYS}
+    plain |= {name: tuple(header[name]) for name in LISTS}
+    plain |= {name: header[name] for name in WORDS}
     return Run(
         settings=dict(header["settings"]),
         validity=Validity[header["validity"]].value,
@@ -232,20 +232,12 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
         policy=Policy(np.asarray(arrays["policy"])),
         model=model,
-        counts=np.asarray(arrays["counts"]),
-        looks=np.asarray(arrays["looks"]),
-        floors=np.asarray(arrays["floors"]),
-        starts=np.asarray(arrays["starts"]),
         prior=prior,
         solution=solution,
         evidence=arrays_of(arrays, "evidence"),
         shared=tuple(tuple(names) for names in header["shared"]),
-        alarms=tuple(header["alarms"]),
-        checks=tuple(header["checks"]),
-        stopped=header["stopped"],
-        question=header.get("question", ""),
-        name=header.get("name", ""),
         state=arrays_of(arrays, "state"),
+        **plain,
     )
 
 

@@ -25,14 +25,10 @@ OFTEN = 0.5  # seconds between two reports of progress
 class Doubling:
     """When to plan anew: after the trajectory in which the visits of any identifier doubled.
 
-    Parameters
-    ----------
-    patience
-        A plan is kept until the number of trajectories has grown by this share, even if visits
-        doubled. With many identifiers one of them doubles all the time, and a plan that is a few
-        percent late costs a few percent of the trajectories at most. 0 is the paper's rule.
-    factor
-        How many times the visits count as doubled.
+    patience : share by which the number of trajectories must have grown, even if visits doubled.
+        With many identifiers one of them doubles all the time, and a plan that is a few percent
+        late costs a few percent of the trajectories at most. 0 is the paper's rule.
+    factor : how many times as many visits count as doubled
     """
 
     patience: float = 0.1
@@ -72,18 +68,10 @@ class StopWhen:
     Stopping at a guarantee that was reached is optional stopping: sound with sets that are valid
     at any time, and not with those of a single look.
 
-    Parameters
-    ----------
-    trajectories
-        Number of trajectories, at most.
-    steps
-        Number of transitions, at most (seen at evaluation points).
-    guarantee
-        A guarantee that is good enough.
-    gap
-        Distance of guarantee and optimistic bound that is small enough.
-    seconds
-        Time, at most; sampling, planning and solving stop when it is over.
+    trajectories, steps : numbers of them, at most
+    guarantee : one that is good enough
+    gap : distance of guarantee and optimistic bound that is small enough
+    seconds : time, at most; sampling, planning and solving stop when it is over
     """
 
     trajectories: int = 100_000

@@ -49,23 +49,13 @@ def learn_seeds(
 ) -> list[TaskResult]:
     """Return what `learn` gives with several seeds, in their order.
 
-    Parameters
-    ----------
-    source, spec, settings
-        As for `learn`.
-    seeds
-        Which seeds.
-    jobs, scheduler, patience
-        Where they are run, as for `run_many`.
-    file
-        Run file; with several seeds each has its own, NAME-SEED. On local cores it is saved at
-        every evaluation, from a cluster when a run is finished.
-    resume
-        Go on with the run files that are there; one of them must be. Without it none may be.
-    progress
-        Called in the process that learns, with the seed and what it is doing.
-    done
-        Called here with every result, in the order of the seeds, as soon as it is its turn.
+    source, spec, settings : as for `learn`
+    jobs, scheduler, patience : where runs go, as for `run_many`
+    file : run file; with several seeds each has its own, NAME-SEED. On local cores it is saved at
+        every evaluation, from a cluster when a run is finished
+    resume : go on with the run files that are there, one at least; without it none may be
+    progress : called in the process that learns, with the seed and what it is doing
+    done : called here with every result, in the order of the seeds, as soon as it is its turn
     """
     files = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
     saved = [name for name in files if name is not None and Path(name).exists()]

@@ -1,7 +1,7 @@
 """Estimates by simulation: what a policy is worth on a known model, with an interval.
 
-found = simulate(model, solution.policy, 'Pmaxmin=? [ F "goal" ]', trajectories=10_000, seed=7)
-found.estimate, found.lower, found.upper
+result = simulate(model, solution.policy, 'Pmaxmin=? [ F "goal" ]', trajectories=10_000, seed=7)
+result.estimate, result.lower, result.upper
 """
 
 from __future__ import annotations
@@ -102,19 +102,11 @@ class Scene:
     rows: IntArray  # (R',) the row of `behind` that every row stands for
 
     def made_from(self, model: FactoredMDP, states: IntArray, rows: IntArray) -> Scene:
-        """Return the scene with another model behind, which `behind` itself was made from.
-
-        states, rows : those of the other model that the states and rows of `behind` stand for
-        """
+        """Return the scene with the model behind it that `behind` was made from."""
         return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
 
     def simulate(
-        self,
-        length: int,
-        trajectories: int,
-        seed: int,
-        *,
-        confidence: float = 0.95,
+        self, length: int, trajectories: int, seed: int, *, confidence: float = 0.95
     ) -> Simulation:
         """Return an estimate of what is looked at; see `simulate`."""
         measured, world, behaviour = self.measured, self.model, self.behaviour

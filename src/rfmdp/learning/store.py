@@ -38,20 +38,10 @@ class SetStore:
     Boxes that are valid at any time are intersected with what was known before, so they are
     nested; other sets are replaced.
 
-    Parameters
-    ----------
-    confidence, delta
-        The set, and the error probability of each event of every identifier, (M,).
-    outcome_ptr
-        (M + 1,) outcomes of the identifiers.
-    floors
-        (M,) assumed least probability of every declared outcome; none assumes nothing.
-    nested
-        Whether to intersect boxes; by default if the set is valid at any time.
-    prior
-        What is known before any data: every set is intersected with its box. None: nothing.
-    name
-        What an alarm calls an identifier; by default by its number.
+    delta, floors : (M,) error probability of each event, and assumed least probability of outcomes
+    nested : whether to intersect boxes; by default if the set is valid at any time
+    prior : what is known before any data: every set is intersected with its box
+    name : what an alarm calls an identifier
     """
 
     def __init__(
@@ -84,12 +74,7 @@ class SetStore:
         """Bring the sets of the identifiers `which` (default: all) to new counts.
 
         Identifiers whose counts did not change are left alone. Returns how many were made anew.
-
-        Raises
-        ------
-        AssumptionAlarm
-            If the data contradict an assumption: no distribution is left in the set of an
-            identifier, which is named with its counts.
+        AssumptionAlarm: no distribution is left in a set, so the data contradict an assumption.
         """
         chosen = np.arange(len(self.totals)) if which is None else which
         pointers, at = self._entries(chosen)
@@ -133,16 +118,12 @@ class SetStore:
         """Return the bounds (O,) that hold before any data."""
         sizes = segment_lengths(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
-        narrowed = {
-            "p_min: a least probability": bool(np.any(floors > 0.0)),
-            "Prior knowledge:": prior is not None and bool(np.any(informed(prior))),
-        }
-        for what, needs_boxes in narrowed.items():
-            if needs_boxes and not self.boxes:
-                raise UnsupportedError(
-                    f"{what} needs boxes; {self.confidence.label} gives other sets. Use Mixture() "
-                    "or ClopperPearson()."
-                )
+        informs = prior is not None and bool(np.any(informed(prior)))
+        if not self.boxes and (informs or np.any(floors > 0.0)):
+            raise UnsupportedError(
+                f"Prior knowledge, or p_min, needs boxes; {self.confidence.label} gives other "
+                "sets. Use Mixture() or ClopperPearson()."
+            )
         lower = np.repeat(floors, sizes)
         upper = one_minus(lower, 1.0)
         if prior is not None:

@@ -104,9 +104,6 @@ class Evidence:
     def add(self, rows: AnyArray, successors: AnyArray, before: AnyArray, ages: AnyArray) -> None:
         """Take note of N transitions, in their order.
 
-        Parameters
-        ----------
-        rows, successors : (N,)
         before : (N,) the row that was taken before in the same trajectory, -1 at its start
         ages : (N,) steps of the trajectory before
         """

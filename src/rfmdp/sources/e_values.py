@@ -17,14 +17,17 @@ up, and one of them is enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import digamma, gammaln
 
 from rfmdp.ragged import entries, owners, segment_lengths, segment_sum, starts
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SPREADS = (4.0, 32.0, 256.0, 2048.0)  # k of M(p)
+HALVINGS = 40
 SLACK = 1e-6  # of logarithms: rounding
 
 
@@ -84,9 +87,8 @@ def joined(log_e: FloatArray, tested: int) -> float:
 def log_e_values(x: FloatArray, n: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the least ln M(p) of every group of contexts, or less, (G,).
 
-    ln M is convex in p. So where it is larger on both sides of a place, its least value there is
-    bounded by the straight lines through its neighbours. Groups without evidence, and those whose
-    least value was not found between neighbours, have -inf.
+    ln M is convex in p: its slope tells on which side of p it is least, and its tangent bounds it
+    in the interval that is left. Groups without evidence have -inf.
 
     Parameters
     ----------
@@ -95,71 +97,54 @@ def log_e_values(x: FloatArray, n: FloatArray, ptr: IntArray) -> FloatArray:
     """
     total, draws = segment_sum(x, ptr), segment_sum(n, ptr)
     logs = np.where((total == 0.0) | (total == draws), 0.0, -np.inf)  # always, or never: M = 1
-    open_ = np.flatnonzero((total > 0.0) & (total < draws))
-    p = total[open_] / draws[open_]
-    at = _Cells(x, n, ptr, open_)
-    worth = at.log_martingale(p) > 0.0  # the least is no more
-    open_, p, at = open_[worth], p[worth], _Cells(x, n, ptr, open_[worth])
-    width = np.sqrt(p * (1.0 - p) / draws[open_])
-    for share in (1.5, 0.75, 0.3):
-        step = np.minimum(share * width, np.minimum(p, 1.0 - p) / 4.0)
-        places = p + step * np.arange(-3, 4)[:, None]  # (7, G)
-        values = np.array([at.log_martingale(q) for q in places])
-        least = np.argmin(values, axis=0)
-        middle = np.clip(least, 2, 4)
-        every = np.arange(len(p))
-        p = places[least, every]
-        value = _between_lines(values, middle, every)
-        bound = np.where(least == middle, value, -np.inf)
-        logs[open_] = np.maximum(logs[open_], bound - SLACK)
+    groups = np.flatnonzero((total > 0.0) & (total < draws))
+    evidence = _Cells(x, n, ptr, groups).log_martingale(total[groups] / draws[groups]) > 0.0
+    groups = groups[evidence]  # elsewhere the least is no more than 1
+    cells, low, high = _Cells(x, n, ptr, groups), np.zeros(len(groups)), np.ones(len(groups))
+    for _ in range(HALVINGS):
+        p = 0.5 * (low + high)
+        falls = cells.slope(p) < 0.0
+        low, high = np.where(falls, p, low), np.where(falls, high, p)
+    p = 0.5 * (low + high)
+    logs[groups] = cells.log_martingale(p) - np.abs(cells.slope(p)) * (high - low) - SLACK
     return logs
-
-
-def _between_lines(values: FloatArray, middle: IntArray, every: IntArray) -> FloatArray:
-    """Return lower bounds near the least of convex functions at seven equidistant places."""
-    a, b, c, d, e = (values[middle + i, every] for i in (-2, -1, 0, 1, 2))
-    left, right = b - a, e - d  # slopes of the lines through the two places on each side
-    # between b and c, and between c and d: above both lines, that of its side and of the other
-    return np.minimum(c, np.minimum(_crossing(b, left, c, d - c), _crossing(d, -right, c, b - c)))
-
-
-def _crossing(
-    edge: FloatArray, out: FloatArray, middle: FloatArray, back: FloatArray
-) -> FloatArray:
-    """Return where two lines meet within one step.
-
-    One goes through `edge` with slope `out` per step towards the middle, the other comes from the
-    other side of the middle, `middle` at distance 1 with slope `back` per step away from the edge.
-    """
-    gap = middle - back - edge  # height of the second line above the first, at the edge
-    t = np.clip(gap / np.where(out == back, 1.0, out - back), 0.0, 1.0)
-    return np.minimum(edge + out * t, middle - back * (1.0 - t))
 
 
 class _Cells:
     """Contexts of some groups, made ready to evaluate ln M(p)."""
 
     def __init__(self, x: FloatArray, n: FloatArray, ptr: IntArray, groups: IntArray) -> None:
-        from scipy.special import gammaln
-
-        self._ln_gamma = gammaln
         at = entries(ptr, groups)
         self._ptr = starts(segment_lengths(ptr)[groups])
-        self._x, self._n = x[at], n[at]
-        self._owner = owners(self._ptr)
-        self._total = segment_sum(self._x, self._ptr)
-        self._draws = segment_sum(self._n, self._ptr)
-        self._whole = [gammaln(k + self._n) - gammaln(k) for k in SPREADS]
+        self._x, self._n, self._owner = x[at], n[at], owners(self._ptr)
+        self._total, self._draws = (segment_sum(a, self._ptr) for a in (self._x, self._n))
+        whole = (gammaln(k + self._n) - gammaln(k) for k in SPREADS)
+        self._whole = [segment_sum(each, self._ptr) for each in whole]
+
+    def _sums(
+        self, p: FloatArray, k: float, function: Callable[[AnyArray], AnyArray], sign: float
+    ) -> FloatArray:
+        """Return the sums of function(k p + x) + sign function(k (1-p) + n-x), less x = n = 0."""
+        a, b, at = k * p, k * (1.0 - p), self._owner
+        cells = function(a[at] + self._x) + sign * function(b[at] + self._n - self._x)
+        alone = segment_lengths(self._ptr) * (function(a) + sign * function(b))
+        return segment_sum(cells, self._ptr) - alone
+
+    def _terms(self, p: FloatArray) -> FloatArray:
+        """Return the logarithms of the numerators of M(p), (spreads, G)."""
+        pairs = zip(SPREADS, self._whole, strict=True)
+        return np.array([self._sums(p, k, gammaln, 1.0) - each for k, each in pairs])
 
     def log_martingale(self, p: FloatArray) -> FloatArray:
         """Return ln M(p) of every group, (G,)."""
-        ln_gamma, owner = self._ln_gamma, self._owner
-        terms = []
-        for k, whole in zip(SPREADS, self._whole, strict=True):
-            a, b = k * p, k * (1.0 - p)
-            cells = ln_gamma(a[owner] + self._x) + ln_gamma(b[owner] + self._n - self._x) - whole
-            alone = (ln_gamma(a) + ln_gamma(b)) * segment_lengths(self._ptr)
-            terms.append(segment_sum(cells, self._ptr) - alone)
-        mixed: FloatArray = np.logaddexp.reduce(terms) - math.log(len(SPREADS))
+        mixed: FloatArray = np.logaddexp.reduce(self._terms(p)) - math.log(len(SPREADS))
         null = self._total * np.log(p) + (self._draws - self._total) * np.log1p(-p)
         return np.asarray(mixed - null)
+
+    def slope(self, p: FloatArray) -> FloatArray:
+        """Return the derivative of ln M(p), (G,)."""
+        terms = self._terms(p)
+        weights = np.exp(terms - np.logaddexp.reduce(terms))
+        rises = np.array([k * self._sums(p, k, digamma, -1.0) for k in SPREADS])
+        null = self._total / p - (self._draws - self._total) / (1.0 - p)
+        return np.asarray(np.sum(weights * rises, axis=0) - null)

@@ -67,12 +67,8 @@ class DrawnTrajectories:
 class Simulator:
     """A known model made ready for the kernels: the hidden truth of learning experiments.
 
-    Parameters
-    ----------
-    model
-        Its nominal probabilities are those that are drawn from.
-    stop
-        (S,) states in which a trajectory ends early; none by default.
+    Its nominal probabilities are those that are drawn from. A trajectory ends early in the states
+    `stop` (S,), by default nowhere.
     """
 
     def __init__(self, model: FactoredMDP, stop: BoolArray | None = None) -> None:
@@ -95,13 +91,7 @@ class Simulator:
         reward: FloatArray | None = None,
         discount: float = 1.0,
     ) -> DrawnTrajectories:
-        """Run trajectories, some at a time, so that Ctrl-C ends them.
-
-        Parameters
-        ----------
-        reward : (R,) paid by taking a row; nothing by default
-        discount : factor per step of the reward
-        """
+        """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,)."""
         paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
         counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
         returns, steps = np.empty(request.count), 0
@@ -115,10 +105,7 @@ class Simulator:
         return DrawnTrajectories(counts, returns, final, steps)
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
-        """Run until some marginal's total reaches its limit; add to the tally.
-
-        Returns (trajectories, steps) done.
-        """
+        """Run until a marginal's total reaches its limit; return (trajectories, steps) done."""
         return self.call(request, tally.kernel, limit=limit)
 
     def call(

@@ -48,11 +48,6 @@ def unknown(outcomes: int) -> Interval:
     """Return the set of all distributions over some outcomes.
 
     Every call is an unknown of its own; the same object, wherever it is used, is the same one.
-
-    Examples
-    --------
-    >>> unknown(3).upper.tolist()
-    [1.0, 1.0, 1.0]
     """
     if outcomes < 1:
         raise ModelError(f"unknown: there must be at least one outcome, found {outcomes}.")
@@ -71,13 +66,6 @@ class Structure:
         """Return what a learner may know of a model; see the module's docstring.
 
         Sets that are no boxes are known by the bounds of their entries.
-
-        Examples
-        --------
-        >>> from rfmdp.sets.families import Singleton
-        >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.1, 0.9])])
-        >>> Structure.of(coin).model.marginals.upper.tolist()
-        [1.0, 1.0]
         """
         sets = model.marginals
         model = model.with_provenance(text="")  # which has the probabilities
@@ -159,11 +147,6 @@ def unknown_move(
         of the variable.
     prior
         What is known of each of the distributions; by default nothing.
-
-    Raises
-    ------
-    ModelError
-        If a name is no variable, or the prior has another number of outcomes.
 
     Examples
     --------

@@ -51,21 +51,12 @@ def count_transitions(
 ) -> Tally:
     """Return what was seen of every outcome of the identifiers.
 
-    Parameters
-    ----------
-    model
-        A learning model (see `rfmdp.learning.identifiers`): its marginals are what is counted.
-    rows, successors
-        (N,) the row that was taken (it says state and action) and the state that followed.
-    tally
-        What was seen before; it is added to.
-    times
-        How often each of them was seen, (N,).
+    model : a learning model (see `rfmdp.learning.identifiers`), whose marginals are counted
+    rows, successors : (N,) the row that was taken and the state that followed
+    tally : what was seen before; it is added to
+    times : how often each of them was seen, (N,)
 
-    Raises
-    ------
-    ModelError
-        If a successor is none of its row's: guarantees under the declared support are void.
+    ModelError: a successor is none of its row's, so guarantees are void.
 
     Examples
     --------
@@ -102,13 +93,7 @@ class ShownOutcomes(NamedTuple):
 
 
 def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> ShownOutcomes:
-    """Return the outcomes that pairs (N,) show: in a learning model a successor tells them all.
-
-    Raises
-    ------
-    ModelError
-        If a successor is none of its row's.
-    """
+    """Return the outcomes that pairs (N,) show: in a learning model a successor tells them all."""
     used, owner = np.unique(rows, return_inverse=True)
     at = entries(model.successor_ptr, used)
     ptr = starts(segment_lengths(model.successor_ptr)[used])

@@ -69,12 +69,6 @@ class GymSource(Source):
         Names of the environment's actions, in their order; by default those of the model, in
         their order. Actions of a Dict are called "brake=0 gear=1", as its entries are.
 
-    Raises
-    ------
-    UnsupportedError
-        If spaces are not discrete, or gymnasium is missing.
-    ModelError
-        If variables or actions do not fit.
     """
 
     def __init__(
@@ -172,14 +166,7 @@ class GymSource(Source):
         return act
 
     def state(self, observation: Any) -> int:
-        """Return the state that an observation shows.
-
-        Raises
-        ------
-        ModelError
-            If the structure has no such state: guarantees from this source are void. Or if a
-            value is no whole number.
-        """
+        """Return the state that an observation shows; if there is none, guarantees are void."""
         names = [v.name for v in self.structure.model.variables]
         values = self._observe(observation)
         if isinstance(values, Mapping | Set | str) or not np.iterable(values):
@@ -233,13 +220,7 @@ class GymSource(Source):
         return self._starts[state]
 
     def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
-        """Compare what rows paid with what was declared; without that, note it for `payer`.
-
-        Raises
-        ------
-        ModelError
-            If a payment is no finite number, or not the declared one.
-        """
+        """Compare what rows paid with what was declared; without that, note it for `payer`."""
         wrong, must = ~np.isfinite(paid), "a finite number; nothing can be said about its rewards"
         if self.declared is not None and not wrong.any():
             declared = self.declared[rows]

@@ -27,13 +27,7 @@ def require_gymnasium() -> Any:
 
 
 def make_env(env: Any) -> Any:
-    """Return an environment: as it is given, or by a text like `FrozenLake-v1(map_name='8x8')`.
-
-    Raises
-    ------
-    ModelError
-        If there is no such environment, or it does not take the options.
-    """
+    """Return an environment: as it is given, or by a text like `FrozenLake-v1(map_name='8x8')`."""
     gymnasium = require_gymnasium()
     if not isinstance(env, str):
         return env
@@ -58,11 +52,6 @@ def entries_of(space: Any) -> tuple[Variable, ...]:
 
     Entries of a Dict have the names of its keys, those of a Dict within it of both keys; others
     are numbered.
-
-    Raises
-    ------
-    UnsupportedError
-        If a space within it is not finite, or two entries have one name.
 
     Examples
     --------
@@ -118,13 +107,7 @@ def _entries(space: Any, name: str) -> Iterator[Variable]:
 
 
 def whole(value: Any, what: str) -> int:
-    """Return a whole number as an integer, whatever its type.
-
-    Raises
-    ------
-    ModelError
-        If it is none; `what` says where it stands.
-    """
+    """Return a whole number as an integer, whatever its type; `what` says where it stands."""
     array = np.asarray(value)
     if array.size == 1 and array.dtype.kind in "iubf" and float(array.item()).is_integer():
         return int(array.item())
@@ -135,13 +118,7 @@ def whole(value: Any, what: str) -> int:
 
 
 def read(space: Any, element: Any) -> list[Any]:
-    """Return the values of an element of a discrete space, as they are: integers, if it is one.
-
-    Raises
-    ------
-    ModelError
-        If it has other entries than the space.
-    """
+    """Return the values of an element of a discrete space, as they are: integers, if it is one."""
     inner = _inner(space)
     if inner is not None:
         kind = Mapping if isinstance(space, require_gymnasium().spaces.Dict) else Sequence

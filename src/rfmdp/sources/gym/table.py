@@ -35,22 +35,12 @@ class KnownTable:
 
 
 def gym_model(env: Any) -> FactoredMDP:
-    """Return an environment with a table `P` as an exact model.
+    """Return an environment (or its name) with a table `P` as an exact model.
 
     States in which episodes terminate are left by no action (label `terminal`); all states in which
     they may start are initial. The reward structure is `reward`, or `expected_reward` if what is
     paid depends on the successor. That one is made of probabilities, so `learn` refuses it as a
     known reward.
-
-    Parameters
-    ----------
-    env
-        The environment, or the name of a registered one.
-
-    Raises
-    ------
-    UnsupportedError
-        If it has no table, or a state is entered both with and without the end of the episode.
 
     Examples
     --------
