@@ -1,4 +1,4 @@
-"""What each level of declaration is worth: the table of docs/tutorial.md, and both ways to explore.
+"""What each level of declaration is worth: the table of docs/tutorial.md.
 
 python benchmarks/declarations.py    # guarantees, means of three seeds; some minutes
 """
