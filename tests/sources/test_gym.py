@@ -808,24 +808,23 @@ class Shuttle(gymnasium.Env):
         return np.array([self.place, self.lamp]), 0.0, self.place == 2, False, {}
 
 
-def test_names_shared_entries_and_available_actions():
-    """Entries get names, one unknown serves both actions, and no action is taken where it is not.
+def test_shared_entries_and_available_actions():
+    """One unknown serves both actions, and no action is taken where it is not.
 
     The lamp moves in the same way whatever happens: one unknown instead of one per action. The cart
     has one per action and place: two for `on`, one for `back`, which place 0 does not have.
     """
     model = rf.gym_structure(
         Shuttle(),
-        names=["place", "lamp"],
-        parents={"place": ["place"], "lamp": []},
-        shared=["lamp"],
+        parents={"x_0": ["x_0"], "x_1": []},
+        shared=["x_1"],
         actions=["on", "back"],
-        available={"back": lambda s: s.place > 0},
-        initial={"place": 0, "lamp": 0},
-        terminal=lambda s: s.place == 2,
-        labels={"end": lambda s: s.place == 2},
+        available={"back": lambda s: s.x_0 > 0},
+        initial={"x_0": 0, "x_1": 0},
+        terminal=lambda s: s.x_0 == 2,
+        labels={"end": lambda s: s.x_0 == 2},
     )
-    assert [v.name for v in model.variables] == ["place", "lamp"]
+    assert [v.name for v in model.variables] == ["x_0", "x_1"]
     used = np.unique(model.row_marginals)
     assert len(used) == 1 + 2 + 1
     run = rf.learn(
@@ -837,8 +836,6 @@ def test_names_shared_entries_and_available_actions():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"names": ["place"]}, "names must be 2 different ones, found place"),
-        ({"names": ["place", "place"]}, "names must be 2 different ones"),
         ({"shared": ["lamp"]}, "shared must be those of the entries x_0, x_1, found lamp"),
         ({"available": {"back": None}}, "available must be those of the actions a0, a1"),
     ],

@@ -5,14 +5,9 @@ always lead to the same successor (at a wall, for example) are merged; the merge
 identifier of its own. If the outcomes of a row cannot be told apart even then, the row is learned
 as one distribution over its successors.
 
-    ids = identify(structure)                                  # one per marginal and merge pattern
-    ids = identify(structure, Granularity.LOCAL, local={"own": ["x", "y"], "other": ["ax", "ay"]})
-    ids.model                # the learning model: same states and rows, identifiers as marginals
-
 Two rows share an identifier only if the model gives them the same marginal, with the same
 outcomes merged. More is shared only if somebody says so: by `ties`, or by `Granularity.TIED`,
-which says that equal numbers of the model are one unknown constant. A module that renames another
-one is a copy of its text: it has marginals, and unknowns, of its own.
+which says that equal numbers of the model are one unknown constant.
 """
 
 from __future__ import annotations
@@ -92,36 +87,12 @@ def identify(
     local: LocalStates = MappingProxyType({}),
     ties: Sequence[Sequence[int | str]] = (),
 ) -> Identifiers:
-    """Return the identifiers of a structure at a granularity.
+    """Return the identifiers of a structure at a granularity, which says what is counted together.
 
-    Parameters
-    ----------
-    structure
-        What is known before any data; of merged outcomes bounds are added up.
-    granularity
-        What is counted together.
-    local
-        For `LOCAL`: the variables of every factor, parents included. A factor that is left out
-        is keyed by the variables that its outcomes change.
-    ties
-        Groups of marginals (numbers or names) that are declared to be the same unknown
-        distribution, outcome by outcome.
-
-    Raises
-    ------
-    ModelError
-        If a tie joins marginals of different sizes or probabilities, or a name is unknown.
-
-    Examples
-    --------
-    A walk on 0..2 whose steps +1 and +2 cannot be told apart in 1:
-
-    >>> from rfmdp.sets.families import Singleton
-    >>> walk = FactoredMDP.from_rows(
-    ...     [[([0], [1, 2])], [([0], [2, 2])], [([], [2])]], [Singleton([0.3, 0.7])])
-    >>> ids = identify(Structure.of(walk))
-    >>> len(ids.model.marginals), ids.model.transitions
-    (1, 4)
+    local : for `LOCAL`, the variables of every factor, parents included. A factor that is left out
+        is keyed by the variables that its outcomes change
+    ties : groups of marginals (numbers or names) that are declared to be the same unknown
+        distribution, outcome by outcome
     """
     model = structure.model
     slots = _Slots(model, granularity)

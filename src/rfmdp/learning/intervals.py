@@ -32,12 +32,6 @@ def clopper_pearson(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     """Return the exact binomial interval [ClopperPearson1934]; fixed sample size, single look.
 
     lower = B(delta/2; x, n-x+1) and upper = B(1-delta/2; x+1, n-x), quantiles of Beta.
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson(7, 10, 0.01)
-    >>> print(f"{low:.6f} {high:.6f}")
-    0.264886 0.962993
     """
     return _interval(lambda x, n, delta: _beta_quantile(x, n, 0.5 * delta), x, n, delta)
 
@@ -53,12 +47,6 @@ def mixture(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     The lower end is 0 up to x = 1, whatever n: the priors move with p, and one success fits any
     small p. At x = 0 the upper end is below Clopper-Pearson's, which spends half of delta there.
     x may be a sum of observations in [0, 1] with mean p (then M_n is a supermartingale).
-
-    Examples
-    --------
-    >>> low, high = mixture(300, 1000, 1e-8)
-    >>> print(f"{low:.6f} {high:.6f}")
-    0.210479 0.400728
     """
     return _interval(_mixture_lower, x, n, delta)
 
@@ -145,16 +133,8 @@ def least_mean(values: FloatArray, counts: IntArray, delta: float) -> float:
     with equality at the least mean if c is the value at which the mass of 1 is used up. Rounding
     is subtracted.
 
-    Parameters
-    ----------
-    values : (I,) of the initial states
-    counts : (I,) episodes that began in each
+    values, counts : (I,) of the initial states, and episodes that began in each
     delta : error probability of each interval
-
-    Examples
-    --------
-    >>> round(least_mean(np.array([0.0, 1.0]), np.array([500, 500]), 1e-3), 3)
-    0.429
     """
     lower, upper = mixture(counts, counts.sum(), delta)
     values, lower, upper = (a[upper > 0.0] for a in (values, lower, upper))

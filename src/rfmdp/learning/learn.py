@@ -3,13 +3,8 @@
     run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
     run.guarantee, run.statement(), run.policy, run.model
 
-This file checks what it is given; the loop is in `rfmdp.learning.learner`.
-
-The learner talks to a source (`rfmdp.sources.source`). A model is a source too: then its nominal
-probabilities are the hidden truth, seen only through counts of simulated outcomes (and, to report
-it, in the performance of a policy). The structure is known (`rfmdp.sources.structure`), rewards
-too unless `rewards` says otherwise. Everything random is a function of the seed and the number of a
-trajectory.
+This file checks its arguments; the loop is in `rfmdp.learning.learner`. Everything random is a
+function of the seed and the number of a trajectory.
 """
 
 from __future__ import annotations
@@ -120,8 +115,6 @@ def learn(
 
     Raises
     ------
-    ModelError
-        If the goal lets nature help the agent: then nothing would be guaranteed.
     AssumptionAlarm
         If the samples contradict an assumption of the guarantee.
 

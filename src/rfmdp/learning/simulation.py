@@ -183,11 +183,6 @@ def simulate(
     confidence
         Of the interval: exact for probabilities, approximate for rewards.
 
-    Raises
-    ------
-    UnsupportedError
-        For policies of other models, and behaviours at random for what counts from some step on.
-
     Examples
     --------
     >>> from rfmdp.objective import Reach
@@ -251,13 +246,7 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
 
 
 def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
-    """Return what to look at in a trajectory, where only rows of the behaviour are taken.
-
-    Raises
-    ------
-    UnsupportedError
-        For objectives whose value is no mean over what trajectories of finite length show.
-    """
+    """Return what to look at in a trajectory, where only rows of the behaviour are taken."""
     match objective := spec.objective:
         case Reach():
             target = where(model, objective.target)

@@ -68,16 +68,6 @@ class Evidence:
 
     They are bounded, however many transitions there are; what would take too much is left out.
     `followed`: it is known what was before a transition.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Singleton
-    >>> coins = FactoredMDP.from_rows([[([0, 1], [0, 1, 2, 3])]] * 4, [Singleton([0.5, 0.5])] * 2)
-    >>> evidence = Evidence(coins)
-    >>> alike = 3 * np.random.default_rng(0).integers(0, 2, 101)  # both fall on the same side
-    >>> evidence.add(alike[:-1], alike[1:], np.append(-1, alike[:-2]), np.arange(100))
-    >>> [check.alarm for check in evidence.checks(0.01)]
-    [True, False, False, False]
     """
 
     def __init__(self, counted: FactoredMDP, followed: bool = True) -> None:

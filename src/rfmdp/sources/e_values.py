@@ -90,8 +90,6 @@ def log_e_values(x: FloatArray, n: FloatArray, ptr: IntArray) -> FloatArray:
     ln M is convex in p: its slope tells on which side of p it is least, and its tangent bounds it
     in the interval that is left. Groups without evidence have -inf.
 
-    Parameters
-    ----------
     x, n : (cells,) times the outcome, and draws, in every context
     ptr : (G + 1,) contexts of the groups
     """

@@ -54,16 +54,7 @@ class SuccessorPairs:
 
 
 class Index:
-    """The states and rows of a model, by what is observed.
-
-    Examples
-    --------
-    >>> import rfmdp as rf
-    >>> model = rf.open_model("chain", {"M": 4})
-    >>> index = Index(model)
-    >>> index.states(model.valuations[:3]).tolist()
-    [0, 1, 2]
-    """
+    """The states and rows of a model, by what is observed."""
 
     def __init__(self, model: FactoredMDP) -> None:
         if not model.variables:

@@ -176,11 +176,6 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
 
     Both have the same states and rows; the learning model may have further ones behind them. An
     outcome gets the probability of the successors that show it, in the first row of its identifier.
-
-    Raises
-    ------
-    ModelError
-        If a successor of the truth shows no outcome of the learning model.
     """
     _, slots = np.unique(counted.row_marginals, return_index=True)
     rows = np.unique(owners(counted.marginal_ptr)[slots])

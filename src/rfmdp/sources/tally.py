@@ -57,14 +57,6 @@ def count_transitions(
     times : how often each of them was seen, (N,)
 
     ModelError: a successor is none of its row's, so guarantees are void.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Singleton
-    >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
-    >>> rows, successors = np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
-    >>> count_transitions(coin, rows, successors).counts.tolist()
-    [1, 2]
     """
     total = Tally.empty(model) if tally is None else tally
     pair, slots, outcomes = shown_outcomes(model, rows, successors).entries()

@@ -1,11 +1,5 @@
 """A Gymnasium environment as a source: the learner plans, the environment draws.
 
-    env = gymnasium.make("FrozenLake-v1")
-    source = GymSource(env, structure)                 # variables of the structure = observation
-    run = learn(source, 'Pmaxmin=? [ F "goal" ]', length=100)
-    act = source.agent(run.policy)
-    observation, info = env.reset(); env.step(act(observation))    # finite horizons: step=0, too
-
 Every step is one observed transition: the state before it, the action, and the state after it.
 - `terminated`: the episode ended in the state that was observed last, so the structure must end
   there, too: no action may leave that state.

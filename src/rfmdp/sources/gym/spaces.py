@@ -52,13 +52,6 @@ def entries_of(space: Any) -> tuple[Variable, ...]:
 
     Entries of a Dict have the names of its keys, those of a Dict within it of both keys; others
     are numbered.
-
-    Examples
-    --------
-    >>> from gymnasium.spaces import Dict, Discrete, MultiBinary
-    >>> space = Dict({"floor": Discrete(4, start=1), "lit": MultiBinary(2)})
-    >>> [(e.name, e.low, e.high) for e in entries_of(space)]
-    [('floor', 1, 4), ('lit_0', 0, 1), ('lit_1', 0, 1)]
     """
     entries = tuple(_entries(space, ""))
     names = [e.name for e in entries]
@@ -165,14 +158,7 @@ def _elements(space: Any) -> list[Any]:
 
 
 def action_names(space: Any) -> list[str]:
-    """Return names of all actions: a0, a1 and so on, or the entries of a Dict with their values.
-
-    Examples
-    --------
-    >>> from gymnasium.spaces import Dict, Discrete
-    >>> action_names(Dict({"gear": Discrete(2), "brake": Discrete(1)}))
-    ['brake=0 gear=0', 'brake=0 gear=1']
-    """
+    """Return names of all actions: a0, a1 and so on, or the entries of a Dict with their values."""
     actions = actions_of(space)
     if not named(space):
         return [f"a{i}" for i in range(len(actions))]

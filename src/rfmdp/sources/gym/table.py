@@ -8,8 +8,8 @@ right of it). Other tables have one marginal per state and action.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.sets.families import Singleton
 from rfmdp.sources.gym.spaces import make_env
-from rfmdp.types import BoolArray
 
 REWARD = "reward"  # the reward structure that an environment's own rewards are compared with
 EXPECTED = "expected_reward"  # of environments whose reward depends on the successor
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTable:
+class KnownTable(NamedTuple):
     """What is known of an environment that shows its transitions."""
 
     transitions: Any  # by state and action: lists of (probability, successor, reward, terminated)
@@ -62,7 +60,11 @@ def gym_model(env: Any) -> FactoredMDP:
     initial = np.flatnonzero(bare.initial_state_distrib).tolist()
     ends, order = _explored(table.transitions, initial)
     model = _rows(table, ends, order, initial)
-    return replace(model, labels={**model.labels, **_labels(bare, order)})
+    if type(bare).__name__ == "FrozenLakeEnv":
+        letters = bare.desc.ravel()[order]
+        labels = {**model.labels, "goal": letters == b"G", "hole": letters == b"H"}
+        model = replace(model, labels=labels)
+    return model
 
 
 def _explored(transitions: Any, initial: list[int]) -> tuple[set[int], list[int]]:
@@ -142,11 +144,14 @@ def known_table(env: Any) -> KnownTable | None:
     kind = type(bare).__name__
     if table is None:
         return None
-    if kind == "FrozenLakeEnv":
-        return _grid(table, bare.nrow, bare.ncol, ("left", "down", "right", "up"))
-    if kind == "CliffWalkingEnv":
-        rows, columns = bare.shape
-        return _grid(table, rows, columns, ("up", "right", "down", "left"))
+    grids: dict[str, tuple[str, ...]] = {
+        "FrozenLakeEnv": ("left", "down", "right", "up"),
+        "CliffWalkingEnv": ("up", "right", "down", "left"),
+    }
+    if kind in grids:
+        rows, columns = (bare.nrow, bare.ncol) if kind == "FrozenLakeEnv" else bare.shape
+        cells = (Variable("row", 0, rows - 1), Variable("column", 0, columns - 1))
+        return KnownTable(table, cells, lambda s: divmod(s, columns), grids[kind], True)
     if kind == "TaxiEnv":
         sizes = {"row": 4, "column": 4, "passenger": 4, "destination": 3}
         variables = tuple(Variable(name, 0, high) for name, high in sizes.items())
@@ -155,16 +160,3 @@ def known_table(env: Any) -> KnownTable | None:
     count = max(len(by_action) for by_action in table.values())
     names = tuple(f"a{i}" for i in range(count))
     return KnownTable(table, (Variable("x", 0, max(table)),), lambda s: [s], names, False)
-
-
-def _grid(table: Any, rows: int, columns: int, actions: tuple[str, ...]) -> KnownTable:
-    variables = (Variable("row", 0, rows - 1), Variable("column", 0, columns - 1))
-    return KnownTable(table, variables, lambda s: divmod(s, columns), actions, True)
-
-
-def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
-    """Return the goals of the environments that are known."""
-    if type(bare).__name__ != "FrozenLakeEnv":
-        return {}
-    letters = bare.desc.ravel()[order]
-    return {"goal": letters == b"G", "hole": letters == b"H"}
