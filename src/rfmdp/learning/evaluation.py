@@ -38,8 +38,8 @@ from rfmdp.types import FloatArray, IntArray
 WORTH = 1e-5  # share of the value: a plan must promise more than this to be proven
 ROUGH = 1e-2  # share of the value: an optimistic bound this close to the plan is kept
 LEAST = 0.01  # seconds that a solver is given at least
-EFFORT = 200_000_000  # rows that a proof about a model with cycles may sweep, within
-FEWEST = 200  # sweeps at least
+EFFORT = 20_000_000  # rows that a proof about a model with cycles may sweep, within
+FEWEST = 50  # sweeps at least
 
 # Of improving a policy that is proven
 ROUNDS = 8

@@ -167,8 +167,10 @@ class Clock:
     def last_chance(self) -> None:
         """Give a last proof the time that is left, at most as much as was used until now.
 
-        It gets `LAST_SECONDS` at least, and `LAST_SWEEPS` more sweeps.
+        It gets `LAST_SECONDS` at least, and `LAST_SWEEPS` more sweeps; these alone, if sweeps were
+        used up, so that no result depends on the clock.
         """
         gone = time.monotonic() - self._start
+        if self.sweeps < self._most:
+            self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)
         self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
-        self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)

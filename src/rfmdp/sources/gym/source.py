@@ -25,7 +25,6 @@ from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import (
-    action_names,
     actions_of,
     entries_of,
     make_env,
@@ -61,8 +60,7 @@ class GymSource(Source):
         The values of the variables, for an observation; those of `gym_model` are known.
     actions
         Names of the environment's actions, in their order; by default those of the model, in
-        their order. Actions of a Dict are called "brake=0 gear=1", as its entries are.
-
+        their order.
     """
 
     def __init__(
@@ -254,19 +252,15 @@ class GymSource(Source):
         return lambda observation: _picked(read(self.space, observation), places)
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
-        """Return the environment's action of every row; None where a reset is meant.
-
-        The names of actions in the environment's order are its own, or those that are used.
-        """
+        """Return the environment's action of every row; None where a reset is meant."""
         elements, table = actions_of(self.action_space), known_table(self.env)
         self._index.rows(model.row_states, model.row_actions)  # an action must name one row
         over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
         used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
-        order = action_names(self.action_space) if table is None else list(table.actions)
-        if names is not None:
-            order = list(names)
-        elif not set(used) <= set(order) and not named(self.action_space):
+        order = [f"a{i}" for i in range(len(elements))] if table is None else list(table.actions)
+        if not set(used) <= set(order):
             order = used
+        order = order if names is None else list(names)
         if len(order) != len(elements) or not set(used) <= set(order):
             raise ModelError(
                 f"Environment: {len(elements)} actions must have the names that the structure "

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import Variable
 
-MOST = 100_000  # actions of a space
 MISTAKES = (SyntaxError, ValueError, TypeError, KeyError, ImportError, AttributeError)
 
 
@@ -134,34 +131,12 @@ def _unlike(content: str, element: Any) -> ModelError:
     return ModelError(f"Environment: an observation must have {content}, found {element!r}.")
 
 
-def actions_of(space: Any) -> list[Any]:
-    """Return all elements of a discrete space of actions, the last entry changing first."""
-    count = math.prod(e.high - e.low + 1 for e in entries_of(space))
-    if count > MOST:
+def actions_of(space: Any) -> list[int]:
+    """Return all actions of an environment."""
+    if not isinstance(space, require_gymnasium().spaces.Discrete):
         raise UnsupportedError(
-            f"Environment: there must be at most {MOST} actions, found {count}; wrap it."
+            f"Environment: actions must be Discrete, found {type(space).__name__}; wrap it, with a "
+            "list of all ACTIONS: gymnasium.wrappers.TransformAction(env, ACTIONS.__getitem__, "
+            "Discrete(len(ACTIONS)))."
         )
-    return _elements(space)
-
-
-def _elements(space: Any) -> list[Any]:
-    """Return all elements of a discrete space."""
-    inner, spaces = _inner(space), require_gymnasium().spaces
-    if inner is not None:
-        lines = list(product(*map(_elements, inner.values())))
-        by_name = isinstance(space, spaces.Dict)
-        return [dict(zip(inner, line, strict=True)) for line in lines] if by_name else lines
-    ranges = [range(e.low, e.high + 1) for e in entries_of(space)]
-    if isinstance(space, spaces.Discrete):
-        return list(ranges[0])
-    return [np.array(one, dtype=space.dtype).reshape(space.shape) for one in product(*ranges)]
-
-
-def action_names(space: Any) -> list[str]:
-    """Return names of all actions: a0, a1 and so on, or the entries of a Dict with their values."""
-    actions = actions_of(space)
-    if not named(space):
-        return [f"a{i}" for i in range(len(actions))]
-    names = [e.name for e in entries_of(space)]
-    lines = (zip(names, read(space, action), strict=True) for action in actions)
-    return [" ".join(f"{name}={value}" for name, value in line) for line in lines]
+    return list(range(int(space.start), int(space.start + space.n)))

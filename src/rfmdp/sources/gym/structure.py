@@ -21,7 +21,7 @@ from rfmdp.model.description import (
     booleans,
     seeing_arrays,
 )
-from rfmdp.sources.gym.spaces import action_names, entries_of, make_env
+from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env
 from rfmdp.sources.structure import MOST, unknown_move
 
 
@@ -63,8 +63,7 @@ def gym_structure(
         states. By default everywhere but in terminal states. Of several starts a guarantee is for
         the worst, and beside it for their mean.
     actions
-        Names of the actions; by default a0, a1, and so on, and for a Dict its entries with their
-        values ("brake=0 gear=1").
+        Names of the actions; by default a0, a1, and so on.
     labels, rewards
         As `build` takes them. Rewards of the structure are those of states.
 
@@ -78,7 +77,7 @@ def gym_structure(
     entries = entries_of(env.observation_space)
     domains = {e.name: (e.low, e.high) for e in entries}
     dependencies, masks = dict(parents or {}), dict(available or {})
-    choices = list(actions or action_names(env.action_space))
+    choices = list(actions or (f"a{i}" for i in range(len(actions_of(env.action_space)))))
     _require_within("parents", dependencies, domains, "entries")
     _require_within("shared", shared, domains, "entries")
     _require_within("available", masks, choices, "actions")
