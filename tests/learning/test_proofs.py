@@ -1,5 +1,8 @@
 """Proofs for one policy, on one side: as good as those of `solve`, and `verify` agrees."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 
@@ -77,3 +80,16 @@ def test_learning_with_cycles_guarantees_what_the_learned_model_has(method, spec
     again = solve(run.model, spec, inner=find_method(method).inner)
     assert run.guarantee == pytest.approx(initial_guarantee(again), rel=1e-3)
     assert verify(run).valid
+
+
+def test_a_slow_machine_changes_nothing(monkeypatch):
+    """A run that is given no time to keep to does the same, however fast the clock runs."""
+    words = {"stop": StopWhen(500), "length": 30, "seed": 1, "points": LogSpaced(2)}
+    spec = Spec(ReachReward("goal", "cost"), MIN, MAX)
+    plain = learn(walk(4), spec, "anytime", **words)
+    clock = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: 60.0 * next(clock))
+    slow = learn(walk(4), spec, "anytime", **words)
+    assert np.array_equal(slow.column("guarantee"), plain.column("guarantee"))
+    assert np.array_equal(slow.column("optimistic"), plain.column("optimistic"))
+    assert np.array_equal(slow.policy.rows, plain.policy.rows)

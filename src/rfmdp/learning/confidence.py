@@ -1,5 +1,9 @@
 """Confidence sets: objects that turn counts and error probabilities into uncertainty sets.
 
+A confidence set has a `label`, a `validity`, and `assumptions` about the data. `events(outcomes)`
+says how many events (M,) marginals use, `sets(outcome_ptr, counts, delta)` returns their sets; one
+without samples or without budget is the whole simplex.
+
 `delta[j]` is the error probability of *each* event of marginal `j`, which has `events(sizes)[j]`;
 0 leaves it unknown. *Anytime* sets hold at all times together, under any rule of sampling and
 stopping. *Fixed sample size, single look* sets hold only if the sample sizes were fixed in advance
@@ -11,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,31 +39,6 @@ class Validity(Enum):
 
     SINGLE_LOOK = "fixed sample size, single look"
     ANYTIME = "anytime"
-
-
-class ConfidenceSet(Protocol):
-    """What every confidence set can say and do."""
-
-    @property
-    def label(self) -> str:
-        """Name for tables and files."""
-
-    @property
-    def validity(self) -> Validity:
-        """When the promise holds."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What must be true of the data, in sentences to be printed."""
-
-    def events(self, outcomes: IntArray) -> IntArray:
-        """Return how many events (M,) marginals of that many outcomes (M,) use."""
-
-    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
-        """Return the sets of all marginals, from counts (O,) and error per event (M,).
-
-        A marginal without samples or without budget is the whole simplex.
-        """
 
 
 class _Boxes:
@@ -132,6 +111,9 @@ class Weissman:
         lower, upper = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
         kind = np.full(len(sizes), Kind.L1)
         return Marginals.of_kind(outcome_ptr, kind, centre, lower, upper, radius)
+
+
+ConfidenceSet: TypeAlias = ClopperPearson | Mixture | Weissman
 
 
 def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:

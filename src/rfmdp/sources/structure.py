@@ -13,9 +13,8 @@ know which of them are equal (for ties). If some set is no point, all sets are k
     variables = {"a": (0, 1), "b": (0, 1)}
     wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
 
-is a dynamic Bayesian network: the next value of each variable has an unknown distribution for every
-combination of values of its parents. Moves that are made for each action are unknowns of their own
-for each action; a move that several actions share is one unknown.
+is a dynamic Bayesian network. Moves that are made for each action are unknowns of their own for
+each action; a move that several actions share is one unknown.
 """
 
 from __future__ import annotations
