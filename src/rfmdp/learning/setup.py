@@ -117,24 +117,12 @@ def settings_of(
     """Return what was asked for, by name; `ids` are those of the source's structure."""
     method, structure, limits = setup.method, setup.source.structure.model, setup.limits
     source = {name: _short(word) for name, word in setup.source.words.items()}
-    known = ids.prior
-    prior = (
-        None
-        if known is None
-        else {"informed": int(informed(known).sum()), "digest": _digest(known.lower, known.upper)}
-    )
-    counted = ids.model
-    identifiers = _digest(
-        *(
-            np.asarray(array, dtype=np.int64)
-            for array in (
-                counted.marginal_ptr,
-                counted.row_marginals,
-                counted.marginals.outcome_ptr,
-                counted.successors,
-            )
-        )
-    )
+    known, counted, prior = ids.prior, ids.model, None
+    if known is not None:
+        digest = _digest(known.lower, known.upper)
+        prior = {"informed": int(informed(known).sum()), "digest": digest}
+    parts = counted.marginal_ptr, counted.row_marginals, counted.marginals.outcome_ptr
+    identifiers = _digest(*(np.asarray(p, dtype=np.int64) for p in (*parts, counted.successors)))
     return {
         "source": {"kind": source.pop("source", "other"), **source},
         "objective": _objective(structure, setup.spec),
