@@ -32,7 +32,6 @@ from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
 EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
-    ".drn": "rfmdp.formats.drn:read_drn",
     ".tra": "rfmdp.formats.prism_explicit:read_prism_explicit",
     ".umb": "rfmdp.formats.umb:read_umb",
 }
@@ -74,7 +73,7 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     Parameters
     ----------
     path
-        The file. `.tra`, `.drn`, `.umb` and the endings of the PRISM language are models; any
+        The file. `.tra`, `.umb` and the endings of the PRISM language are models; any
         other file must be one that `save` wrote.
     kind
         What must be in it, "model" for instance; by default anything.
