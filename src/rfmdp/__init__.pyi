@@ -118,7 +118,6 @@ from .solving import evaluate as evaluate, solve as solve
 from .sources.gym.source import GymSource as GymSource
 from .sources.gym.structure import gym_structure as gym_structure
 from .sources.gym.table import gym_model as gym_model
-from .sources.log.manifest import Manifest as Manifest, Selection as Selection
 from .sources.log.source import Log as Log, read_log as read_log
 from .sources.source import Simulated as Simulated
 from .sources.structure import (
