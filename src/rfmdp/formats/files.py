@@ -13,11 +13,9 @@ A further type needs two things: a registration of `to_record` in its own module
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +62,6 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
         sign(file)
         file.flush()
         os.fsync(file.fileno())
-    _sync_directory(place.parent)
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
@@ -133,18 +130,7 @@ def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
     return replace(model, provenance=origin)
 
 
-def _named(place: str) -> Callable[..., Any]:
+def _named(place: str) -> Any:
     """Return the function at "module:function"; imported when it is needed."""
     module, function = place.split(":")
-    function_: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return function_
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a replacement durable where directories can be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    return getattr(importlib.import_module(module), function)
