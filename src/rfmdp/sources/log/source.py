@@ -48,21 +48,17 @@ class Log:
         selection: str,
         columns: Mapping[str, str | None],
         level: float,
+        progress: Callable[[int, float], None] | None,
     ) -> None:
         self.model, self.selection, self.level = model, selection, level
-        self._columns = columns
         self.structure = Structure.of(model)
-        self._tables, self._paid = tables, Paid.nothing(model.rows)
+        self._tables, self._columns, self._paid = tables, columns, Paid.nothing(model.rows)
         self.steps = 0  # number of transitions
-        self.digest = ""  # of the data
-
-    def read(self, progress: Callable[[int, float], None] | None) -> None:
-        """Look at every row of the data; see `read_log`."""
         problems = Problems()
-        self._reader = reader = LogReader(self.model, self._columns, problems)
+        self._reader = reader = LogReader(model, columns, problems)
         digests: dict[str, str] = {}
         started, told = time.monotonic(), 0.0
-        for table in self._tables:
+        for table in tables:
             digest, before = hashlib.sha256(), self.steps
             for steps in reader.transitions(table):
                 self.steps += len(steps.pairs)
@@ -80,7 +76,7 @@ class Log:
             digests[digest.hexdigest()] = table.name
         if problems.count:
             raise problems.error(ADVICE)
-        self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()
+        self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()  # of the data
 
     @property
     def trajectories(self) -> int:
@@ -191,14 +187,13 @@ class Log:
 
 
 def _compare(declared: FloatArray, paid: FloatArray, note: Note) -> None:
-    """Note rows (N,) that did not pay what is declared."""
-
-    def shown(i: int) -> str:
-        number = f"{paid[i]:g}" if np.isfinite(paid[i]) else "no number"
-        return f"{number} instead of {declared[i]:g}"
-
+    """Note rows (N,) that did not pay what is declared; infinity is no number."""
     alike = np.abs(paid - declared) <= SINGLE * np.maximum(1.0, np.abs(declared))
-    note("pay another reward than was declared", ~alike, shown)
+    note(
+        "pay another reward than was declared",
+        ~alike,
+        lambda i: f"{paid[i]:g} instead of {declared[i]:g}".replace("inf", "no number"),
+    )
 
 
 def read_log(
@@ -246,6 +241,4 @@ def read_log(
     if not tables:
         raise DataError("Data: there must be a table, found none.")
     opened = [one for i, table in enumerate(tables, start=1) for one in open_table(table, i)]
-    log = Log(model, opened, selection, columns, level)
-    log.read(progress)
-    return log
+    return Log(model, opened, selection, columns, level, progress)
