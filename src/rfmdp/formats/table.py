@@ -73,16 +73,8 @@ def make_model(table: ModelTable, name: str, fail: Fail | None = None) -> Factor
     """Return the model of a table; rows with equal distributions share a marginal.
 
     A state without a row gets a self-loop, which pays nothing, and the label "deadlock". Entries
-    of a row with the same successor are added up.
-
-    Parameters
-    ----------
-    table
-        The columns; what is wrong with their numbers is found here.
-    name
-        What the table comes from, for messages.
-    fail
-        Complains about an entry; by default with its state and action.
+    of a row with the same successor are added up. `name` says in messages what the table comes
+    from; `fail` complains about an entry, by default with its state and action.
     """
 
     def complain(entry: int, message: str) -> NoReturn:
@@ -129,16 +121,12 @@ def _check(table: ModelTable, fail: Fail) -> None:
     if not bad.any():
         return
     row = int(np.argmax(bad))
-    sums = low_sum[row], high_sum[row]
-    where = f"of state {table.row_states[row]}"
-    message = (
-        f"The probabilities {where} sum to {sums[0]:.12g} in the row that starts here, must sum to "
-        "1; write them with more digits (17 lose nothing)."
-        if sums[0] == sums[1]
-        else f"The intervals {where} admit no distribution in the row that starts here: lower "
-        f"bounds sum to {sums[0]:.12g}, upper bounds to {sums[1]:.12g}, 1 must lie between."
+    fail(
+        int(table.successor_ptr[row]),
+        f"The probabilities of state {table.row_states[row]} sum to {low_sum[row]:.12g} at least "
+        f"and {high_sum[row]:.12g} at most in the row that starts here, 1 must lie between; 17 "
+        "digits lose nothing.",
     )
-    fail(int(table.successor_ptr[row]), message)
 
 
 def _merged(table: ModelTable) -> ModelTable:
