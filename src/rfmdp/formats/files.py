@@ -48,12 +48,7 @@ READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
 def save(obj: object, path: str | os.PathLike[str]) -> None:
     """Write an object to a file, which is replaced only when all is written.
 
-    Raises
-    ------
-    UnsupportedError
-        If the type has no record.
-    FileError
-        If the file cannot be written.
+    Raises UnsupportedError if the type has no record, FileError if the file cannot be written.
     """
     kind, header, arrays = to_record(obj)
     place = Path(path)
@@ -67,13 +62,8 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """Return the object in a file that `save` wrote, or the model in one of another tool.
 
-    Parameters
-    ----------
-    path
-        The file. `.tra`, `.umb` and the endings of the PRISM language are models; any
-        other file must be one that `save` wrote.
-    kind
-        What must be in it, "model" for instance; by default anything.
+    `.tra`, `.umb` and the endings of the PRISM language are models; any other file must be one that
+    `save` wrote. `kind` is what must be in it, "model" for instance; by default anything.
 
     Raises
     ------

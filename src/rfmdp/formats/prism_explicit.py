@@ -38,11 +38,8 @@ BETWEEN = "():,"  # the words of a state
 def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
     """Return the model in PRISM's explicit files; all but the transitions may be missing.
 
-    Parameters
-    ----------
-    path
-        The `.tra` file, or the stem that all files share: `robot` for `robot.tra`, `robot.lab`, ...
-        Several reward structures are `robot1.srew`, `robot2.srew`, ..., as PRISM writes them.
+    The path is that of the `.tra` file, or the stem that all files share: `robot` for `robot.tra`,
+    `robot.lab`, ... Several reward structures are `robot1.srew`, ..., as PRISM writes them.
 
     Raises
     ------
@@ -270,19 +267,8 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     """Write `STEM.tra`, `.lab`, and as far as the model has them `.sta`, `.srew` and `.trew`.
 
     Numbers are written so that they read back exactly. A dtmc is written if every state has one
-    choice, else an mdp. Several reward structures become `STEM1.srew`, `STEM2.srew`, ...
-
-    Parameters
-    ----------
-    model
-        Any model; several marginals of a row are multiplied out by `flatten`.
-    path
-        The `.tra` file, or the stem.
-
-    Returns
-    -------
-    Written
-        The files, and a note that says what flattening changed.
+    choice, else an mdp. Several reward structures become `STEM1.srew`, `STEM2.srew`, ... Several
+    marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
     table, note = to_table(model)
     _check_names(table)

@@ -52,12 +52,7 @@ LEVEL = 1  # of gzip: files are a fifth larger than at level 9, and written ten 
 def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
     """Return the model in a UMB file; rows with equal distributions share a marginal.
 
-    Parameters
-    ----------
-    path
-        The file: plain, or compressed by gzip or xz.
-    name
-        What messages call it; by default its path.
+    The file is plain, or compressed by gzip or xz. Messages call it `name`, by default its path.
 
     Raises
     ------
@@ -297,18 +292,7 @@ def write_umb(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
 
     Numbers are written bit by bit, intervals as intervals. A dtmc is written if every state has
     one choice and all probabilities are known, else an mdp: Storm solves intervals in mdps only.
-
-    Parameters
-    ----------
-    model
-        Any model; several marginals of a row are multiplied out by `flatten`.
-    path
-        The file; it is compressed by gzip.
-
-    Returns
-    -------
-    Written
-        The file, and a note that says what flattening changed.
+    Several marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
     table, note = to_table(model)
     write_table(table, path, players=0 if table.chain and table.known else 1)

@@ -48,10 +48,7 @@ class LogTable:
 
 
 def open_table(table: Any, number: int) -> list[LogTable]:
-    """Return the tables that something is: a file, those of a folder, a table in memory.
-
-    `number` is its number among all, for messages.
-    """
+    """Return the tables that something is: a file, those of a folder, a table in memory."""
     library = arrow()
     if isinstance(table, str | os.PathLike):
         path = Path(table)
