@@ -106,7 +106,7 @@ BROKEN = [
     ("m", [5], 7, "have no value of m in 0..2 in column 'm' (row 5: 7)"),
     ("m", [5], -1, "have no value of m in 0..2 in column 'm' (row 5: -1)"),
     ("next_m", [5], 3, "have no value of m in 0..2 in column 'next_m' (row 5: 3)"),
-    ("action", [7], "wait", "have an action that is none of run, fix (row 7: 'wait')"),
+    ("action", [7], "wait", "have no action of run, fix in column 'action' (row 7: 'wait')"),
     ("action", [7], None, "have no value in column 'action' (row 7)"),
     ("t", [14], 1, "have the time of the row before: doubled rows (row 14: 1)"),
     (

@@ -28,7 +28,7 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-LABEL = re.compile(r'\s*(\d+)="([^"]+)"')
+LABEL = re.compile(r'\s*(\d{1,9})="([^"]+)"')
 REWARD_NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
 MOST = 1 << 31  # states, choices of a state, values of a variable
 LINES = 1 << 16  # lines that are put together before they are written
@@ -143,11 +143,12 @@ def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     line = text.number
     listed = LABEL.findall(text.lines[line - 1])
     names = [name for _, name in listed]
-    numbered = [int(i) for i, _ in listed] == list(range(len(listed)))
-    if not listed or LABEL.sub("", text.lines[line - 1]).strip():
-        text.fail('A labels file must start like `0="init" 1="goal"`.')
-    if not numbered or len(set(names)) < len(names):
-        text.fail("Labels must be numbered 0, 1, 2, ... and have different names.")
+    numbered = [int(i) for i, _ in listed] == list(range(len(set(names)))) != []
+    if not numbered or LABEL.sub("", text.lines[line - 1]).strip():
+        text.fail(
+            'A labels file must start like `0="init" 1="goal"`: labels are numbered 0, 1, 2, ... '
+            "and have different names."
+        )
     require_memory(float(states) * len(names), f"{path}: {len(names)} labels of {states} states")
     holding, label = array("q"), array("q")
     for words in rows:

@@ -43,6 +43,7 @@ LEFT = (
 )
 
 Columns: TypeAlias = dict[str, AnyArray]  # of some rows, by what they mean
+Named: TypeAlias = Mapping[str, tuple[str, Any]]  # names and columns of Arrow, by meaning
 Note: TypeAlias = Callable[..., None]  # fault, where (N,), what a row has
 
 
@@ -124,8 +125,8 @@ class LogReader:
             first += batch.num_rows
             self.rows += batch.num_rows
             note = self._problems.of(table.name, number)
-            columns = {meaning: batch.column(place) for meaning, place in places.items()}
-            rows = self._decoded(table.name, columns, places, note)
+            columns = {meaning: (place, batch.column(place)) for meaning, place in places.items()}
+            rows = self._decoded(table.name, columns, note)
             pairs = self._pairs_of(rows, note)
             before, ages = self._follow(rows, note)
             fine = pairs >= 0
@@ -163,60 +164,51 @@ class LogReader:
                 )
         return places
 
-    def _decoded(
-        self, table: str, columns: Mapping[str, Any], places: Mapping[str, str], note: Note
-    ) -> Columns:
+    def _decoded(self, table: str, columns: Named, note: Note) -> Columns:
         """Return columns as numbers: states and actions, -1 where one is wrong, and all roles."""
-        count = len(next(iter(columns.values())))
+        count = len(next(iter(columns.values()))[1])
         rows: Columns = {"action": np.zeros(count, dtype=np.int64)}
         for role in (role for role in ROLES if role in columns and role != "reward"):
-            meaning, fault = None, f"have no number in column {places[role]!r}"
+            (name, column), meaning, what = columns[role], None, "number"
             if role == "action":
-                if not _is_text(columns[role]):
+                if not _is_text(column):
                     raise DataError(
-                        f"{table}: the actions in column {places[role]!r} must be names, found "
-                        f"{columns[role].type}; write the names of the model."
+                        f"{table}: the actions in column {name!r} must be names, found "
+                        f"{column.type}; write the names of the model."
                     )
-                meaning = self._actions
-                fault = f"have an action that is none of {', '.join(self._actions)}"
+                meaning, what = self._actions, f"action of {', '.join(self._actions)}"
             elif role == "terminated":
-                meaning, fault = TRUTH, f"have no truth value in column {places[role]!r}"
-            elif role == "episode" and _is_text(columns[role]):
+                meaning, what = TRUTH, "truth value"
+            elif role == "episode" and _is_text(column):
                 meaning = self._names
-                for word in columns[role].unique().to_pylist():
+                for word in column.unique().to_pylist():
                     self._names.setdefault(str(word), len(self._names))
-            values, odd = _noted(columns[role], places[role], meaning, fault, note)
+            values, odd = _noted(name, column, meaning, what, note)
             rows[role] = np.where(odd, -1, values) if role == "action" else values
-        for name, mark in (("state", ""), ("next state", "'")):
-            rows[name] = self._states(columns, places, mark, note, name)
+        for what, mark in (("state", ""), ("next state", "'")):
+            rows[what] = self._states(columns, mark, note, what)
         if "reward" in columns:
-            paid = floats(columns["reward"])
+            name, column = columns["reward"]
+            paid = floats(column)
             none = ~np.isfinite(paid)
             if self._columns.get("reward") is not None:
-                note(f"have no number in column {places['reward']!r}", none)
+                note(f"have no number in column {name!r}", none)
             rows["reward"] = np.where(none, np.inf, paid)
         return rows
 
-    def _states(
-        self,
-        columns: Mapping[str, Any],
-        places: Mapping[str, str],
-        mark: str,
-        note: Note,
-        what: str,
-    ) -> AnyArray:
+    def _states(self, columns: Named, mark: str, note: Note, name: str) -> AnyArray:
         """Return the states of a batch, or its next states: -1 where there is none."""
         packing = self._index.packing
         code: Any = 0
         faulty: Any = False
         for variable, stride in zip(self._model.variables, packing.stride.tolist(), strict=True):
-            x, ends = variable.name, (variable.low, variable.high)
-            fault = f"have no value of {x} in {ends[0]}..{ends[1]} in column {places[x + mark]!r}"
-            values, odd = _noted(columns[x + mark], places[x + mark], None, fault, note, ends)
+            ends = (variable.low, variable.high)
+            what = f"value of {variable.name} in {ends[0]}..{ends[1]}"
+            values, odd = _noted(*columns[variable.name + mark], None, what, note, ends)
             faulty = faulty | odd
             code = code + np.where(odd, 0, values - variable.low) * stride
         states = self._index.coded(code)
-        fault = f"have a {what} that the model does not reach"
+        fault = f"have a {name} that the model does not reach"
         note(fault, (states < 0) & ~faulty, lambda i: packing.name(code[i : i + 1]))
         return np.where(faulty, -1, states)
 
@@ -296,10 +288,10 @@ class LogReader:
 
 
 def _noted(
-    column: Any,
     name: str,
+    column: Any,
     meaning: Mapping[str, int] | None,
-    fault: str,
+    what: str,
     note: Note,
     ends: tuple[int, int] | None = None,
 ) -> tuple[IntArray, BoolArray]:
@@ -320,6 +312,7 @@ def _noted(
     if ends is not None:
         odd |= (values < ends[0]) | (values > ends[1])
     note(f"have no value in column {name!r}", missing)
+    fault = f"have no {what} in column {name!r}"
     note(fault, odd & ~missing, lambda i: repr(column[i].as_py()))
     return values, odd | missing
 
