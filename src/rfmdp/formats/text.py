@@ -124,7 +124,7 @@ class Text:
                 self.fail(f"The {name} must be true or false, found {word!r}.")
             else:
                 values.append(self.integer(word, name, below))
-        return np.array(values)
+        return np.array(values, dtype=np.float64 if kind == "bounds" else np.int64)
 
     def fail(self, message: str, line: int | None = None) -> NoReturn:
         """Raise a FileError that names a line, that under way by default, and repeats it."""
