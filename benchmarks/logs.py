@@ -71,7 +71,7 @@ def measure(model, path):
     before = peak()
     for _ in range(2):
         wall, busy = time.perf_counter(), time.process_time()
-        log = rf.read_log(model, path, manifest=rf.Manifest("none"))
+        log = rf.read_log(model, path, selection="none")
         took = time.perf_counter() - wall, time.process_time() - busy
     return log.steps, *took, peak() - before
 

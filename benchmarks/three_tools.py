@@ -60,7 +60,7 @@ def interval_model(text: str, numbers: Any) -> Any:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.drn")
-        rf.write_drn(rf.parse_prism(text), path)
+        stormpy.io.export_to_drn(rf.to_stormpy(rf.parse_prism(text)), path)
         return stormpy.build_model_from_drn[numbers](str(path))
 
 

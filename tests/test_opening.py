@@ -26,12 +26,12 @@ def made(tmp_path):
     with pytest.warns(UserWarning, match="deadlock"):
         model = rf.load_prism(tmp_path / "m.prism", {"p": 0.25})
     rf.save(model, tmp_path / "m.rfmdp")
-    rf.write_drn(model, tmp_path / "m.drn")
+    rf.write_umb(model, tmp_path / "m.umb")
     rf.write_prism_explicit(model, tmp_path / "m.tra")
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["m.rfmdp", "m.drn", "m.tra"])
+@pytest.mark.parametrize("name", ["m.rfmdp", "m.umb", "m.tra"])
 def test_every_format_is_the_same_model(made, name):
     """`load` and `open_model` read all formats; the value is the same in each."""
     for model in (rf.load(made / name), rf.open_model(made / name)):
@@ -61,10 +61,10 @@ def test_what_is_refused(made):
     with pytest.raises(FileError, match="no such file, and no such domain"):
         rf.open_model("airplane")
     with pytest.raises(ModelError, match="a built model has no constants; got p"):
-        rf.open_model(made / "m.drn", {"p": 1})
-    solution = rf.solve(rf.load(made / "m.drn"), 'Pmax=? [ F "goal" ]')
+        rf.open_model(made / "m.umb", {"p": 1})
+    solution = rf.solve(rf.load(made / "m.umb"), 'Pmax=? [ F "goal" ]')
     rf.save(solution, made / "s.rfmdp")
     with pytest.raises(FileError, match="must hold a model, holds a solution"):
         rf.open_model(made / "s.rfmdp")
     with pytest.raises(FileError, match="must hold a policy, holds a model"):
-        rf.load(made / "m.drn", kind="policy")
+        rf.load(made / "m.umb", kind="policy")

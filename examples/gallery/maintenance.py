@@ -31,7 +31,7 @@ for _ in range(30_000):
 table = DataFrame(log, columns=["a", "b", "action", "next_a", "next_b"])
 sizes, promises = [300, 1_000, 3_000, 10_000, 30_000], []
 for size in sizes:
-    data = rf.read_log(model, table[:size], manifest=rf.Manifest("none"))
+    data = rf.read_log(model, table[:size], selection="none")
     promises.append(rf.learn(data, "Rmaxmin=? [ C<=30 ]").guaranteed)
 plt.semilogx(sizes, [float(promise) for promise in promises], "o-")
 plt.gca().set(xlabel="lines of the log", ylabel="output of 30 days, at least")

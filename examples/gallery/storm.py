@@ -17,8 +17,7 @@ values = {"exact": [], "Storm": []}
 for radius in radii:
     model = aircraft.with_radius(radius)
     values["exact"].append(rf.solve(model, rf.domain_spec("aircraft")).at_initial().lower)
-    rf.write_drn(model, "aircraft.drn")
-    flat = stormpy.build_model_from_drn[stormpy.Interval]("aircraft.drn")
+    flat = rf.to_stormpy(model)
     result = stormpy.model_checking(flat, question, uncertainty_resolution_mode=worst)
     values["Storm"].append(result.get_value(flat.initial_states[0]))
 

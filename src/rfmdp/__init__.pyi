@@ -19,7 +19,6 @@ from .errors import (
     SolverError as SolverError,
     UnsupportedError as UnsupportedError,
 )
-from .formats.drn import read_drn as read_drn, write_drn as write_drn
 from .formats.files import load as load, save as save
 from .formats.libraries import (
     from_matrices as from_matrices,
@@ -110,7 +109,6 @@ from .solving import evaluate as evaluate, solve as solve
 from .sources.gym.source import GymSource as GymSource
 from .sources.gym.structure import gym_structure as gym_structure
 from .sources.gym.table import gym_model as gym_model
-from .sources.log.manifest import Manifest as Manifest, Selection as Selection
 from .sources.log.source import Log as Log, read_log as read_log
 from .sources.source import Simulated as Simulated
 from .sources.structure import (

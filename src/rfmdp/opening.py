@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rfmdp.errors import FileError, ModelError, ResourceError
 from rfmdp.formats.files import EXPLICIT, PRISM, SAVED, load
@@ -37,7 +37,7 @@ def open_model(
     Parameters
     ----------
     name
-        A file: `.rfmdp`, `.tra` with what stands beside it, `.drn`, `.umb`, else the PRISM
+        A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, else the PRISM
         language. Or a domain, "aircraft" for instance, if there is no such file. Or `gym:` and
         the name of an environment with a table of its probabilities: "gym:FrozenLake-v1".
     constants
@@ -109,7 +109,8 @@ class Blueprint:
         if self.parsed is None:
             from rfmdp.domains import checked_domain
 
-            return checked_domain(self.name, _without(constants, also_known))
+            values = {k: value for k, value in constants.items() if k not in also_known}
+            return checked_domain(self.name, values)
         from rfmdp.language.check import check_model
 
         key = tuple(constants.items()), frozenset(also_known)
@@ -126,11 +127,16 @@ class Blueprint:
     ) -> FactoredMDP:
         """Return the model, its transitions written out; see `open_model`."""
         checked = self.names(constants, also_known)
-        if checked is None:
-            return self._made(_without(constants, also_known))
-        from rfmdp.language.build import build_model
+        values = {k: value for k, value in constants.items() if k not in also_known}
+        if checked is not None:
+            from rfmdp.language.build import build_model
 
-        return self._with_sets(build_model(checked, progress), _without(constants, also_known))
+            return self._with_sets(build_model(checked, progress), values)
+        assert self.made is not None
+        if values:
+            names = ", ".join(values)
+            raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
+        return self.made
 
     def build_for(
         self,
@@ -154,22 +160,14 @@ class Blueprint:
 
         if self.is_domain:
             model = build_for(work, checked, progress=progress)
-            of_domain = _without(constants, also_known)
+            values = {k: value for k, value in constants.items() if k not in also_known}
             if isinstance(model, FactoredMDP):
-                return self._with_sets(model, of_domain)
-            return self._with_sets(model, of_domain)
+                return self._with_sets(model, values)
+            return self._with_sets(model, values)
         if scheduler is None:
             with suppress(ResourceError):
                 return build_for(work, checked, progress=watching_memory(progress))
         return build_blocked(checked, scheduler=scheduler, progress=progress)
-
-    def _made(self, constants: Constants) -> FactoredMDP:
-        """Return a model that was read as it is."""
-        assert self.made is not None
-        if constants:
-            names = ", ".join(constants)
-            raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
-        return self.made
 
     def _with_sets(self, model: Model, constants: Constants) -> Model:
         """Return a model with the radius that a domain's constants may give."""
@@ -178,11 +176,6 @@ class Blueprint:
         from rfmdp.domains import with_sets
 
         return with_sets(self.name, constants, model)
-
-
-def _without(constants: Constants, names: Collection[str]) -> dict[str, Any]:
-    """Return values of constants without some names."""
-    return {k: value for k, value in constants.items() if k not in names}
 
 
 def names_domain(name: str | PathLike[str]) -> bool:

@@ -59,10 +59,18 @@ def to_record(obj: object) -> Record:
     )
 
 
-SETS: dict[str, tuple[str, ...]] = {  # kind -> fields
-    "text": (), "nominal": (), "learned": (), "other": (), "domain": ("radius",),
-    "balls": ("exponent", "radius", "floor"),
-}  # fmt: skip
+FLOOR = ", every probability at least "
+SETS: dict[str, tuple[tuple[str, ...], str]] = {  # kind -> fields, and words for people
+    "text": ((), ""),
+    "nominal": ((), "none: nominal probabilities"),
+    "learned": ((), "learned from samples"),
+    "other": ((), "other than those of the text"),
+    "domain": (("radius",), "boxes of radius {radius}, as the domain defines them"),
+    "balls": (
+        ("exponent", "radius", "floor"),
+        f"L{{exponent}} balls of radius {{radius}}{FLOOR}{{floor}}",
+    ),
+}
 MAPPINGS = ("constants", "sets")
 
 
@@ -109,12 +117,12 @@ class Provenance:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what is known, each with a word before it; the model's text is left out."""
-        constants = ", ".join(f"{name}={value}" for name, value in self.constants.items())
+        numbers = {k: f"{x:g}" if isinstance(x, float) else x for k, x in self.sets.items()}
         digest = f", sha256 {self.digest[:16]}" if self.digest else ""
         pairs = [
             ("source", f"{self.name}{digest}" if self.name else ""),
-            ("constants", constants),
-            ("sets", _sets_in_words(self.sets)),
+            ("constants", ", ".join(f"{name}={value}" for name, value in self.constants.items())),
+            ("sets", SETS[self.sets["kind"]][1].format(**numbers).removesuffix(f"{FLOOR}0")),
             ("command", self.command),
             ("made by", f"rfmdp {self.version}" if self.version else ""),
         ]
@@ -132,28 +140,12 @@ def balls(radius: object, exponent: float, floor: float) -> dict[str, Any]:
 def _fits_sets(sets: Mapping[str, Any]) -> bool:
     """Return whether sets have a kind, and its fields, which are numbers."""
     kind = sets.get("kind")
-    if not isinstance(kind, str) or set(sets) != {"kind", *SETS.get(kind, ("",))}:
+    if kind not in list(SETS) or set(sets) != {"kind", *SETS[kind][0]}:
         return False
     numbers = [sets[name] for name in ("radius", "floor") if name in sets]
     exponent = sets.get("exponent", "inf")
     plain = exponent == "inf" or isinstance(exponent, float)
     return plain and all(isinstance(x, int | float) for x in numbers)
-
-
-def _sets_in_words(sets: Mapping[str, Any]) -> str:
-    """Return what sets a model has."""
-    kind = sets.get("kind")
-    if kind == "domain":
-        return f"boxes of radius {sets.get('radius')}, as the domain defines them"
-    if kind != "balls":
-        kinds = {"nominal": "none: nominal probabilities", "learned": "learned from samples",
-                 "other": "other than those of the text"}  # fmt: skip
-        return kinds.get(str(kind), "")
-    norm = {"inf": "boxes (L-infinity balls)", "1.0": "L1 balls", "2.0": "L2 balls"}
-    exponent = str(sets.get("exponent"))
-    words = f"{norm.get(exponent, f'Lp balls with p = {exponent}')} of radius {sets.get('radius')}"
-    floor = sets.get("floor")
-    return f"{words}, every probability at least {floor}" if floor else words
 
 
 class Assumption(str):

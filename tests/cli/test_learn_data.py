@@ -49,14 +49,14 @@ def test_json_has_everything_about_the_data(log, capsys):
 
 
 def test_words_about_columns(log, capsys):
-    """A manifest and single columns say what stands where."""
+    """Options say what stands where."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(log)
     names = {"x": "place", "next_x": "place2", "action": "what"}
     pq.write_table(table.rename_columns([names.get(n, n) for n in table.column_names]), "l.parquet")
-    (log.parent / "about.json").write_text('{"selection": "none", "columns": {"x": "place"}}')
-    words = ["--data", "l.parquet", "--manifest", "about.json", "--column", "x'=place2"]
+    words = ["--data", "l.parquet", "--selection", "none", "--column", "x'=place2"]
+    words += ["--column", "x=place"]
     assert run(["learn", *MODEL, *REACH, *words, "--column", "action=what"]) == 0
     assert "With probability" in capsys.readouterr().out
 
@@ -86,7 +86,6 @@ def test_an_alarm_ends_with_code_2(folder, capsys):
         (["--selection", "all"], "selection: must be one of none, unknown, outcome"),
         (["--selection", "none", "--column", "x"], "--column must be NAME=COLUMN"),
         (["--selection", "none", "--column", "y=x"], "columns: 'y' must be one of x, x'"),
-        (["--manifest", "none.json"], "must be a manifest in JSON"),
         (["--selection", "none", "--seeds", "2"], "leave out --seeds"),
         (["--data", "d.rfmdp"], "d.rfmdp: cannot be read"),
     ],

@@ -28,7 +28,6 @@ FILES = {
     "paid.prism": "mdp\nmodule m\n  x : [0..1];\n  [a] true -> (x'=1);\nendmodule\n"
     "rewards [a] true : -1; endrewards",
     "text.rfmdp": "hello",
-    "bad.drn": "@type: MDP\n@model\nstate 0\n action 0\n  7 : 0.5\n",
     "bad.tra": "2 1 2\n0 0 1 0.5\n0 0 5 0.5\n",
     "short.tra": "2 1 1\n",
     "bad.props": 'Pmax=? [ F "top" ',
@@ -85,7 +84,7 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
     (["solve", "no.prism", *TOP], ["no.prism: the file cannot be read", "No such file"]),
     (["solve", "no.prism"], ["no.prism: there is no such file"]),
-    (["solve", "no.drn", *TOP], ["no.drn"]),
+    (["solve", "no.umb", *TOP], ["no.umb"]),
     (["solve", "no.rfmdp", *TOP], ["no.rfmdp"]),
     (["solve", "folder", *TOP], ["folder", "directory"]),
     # models
@@ -98,7 +97,6 @@ MISTAKES = [  # words, what the one line must say
     (["check", "turned.prism"], ["turned.prism:4:", "[0.6, 0.4]"]),
     (["check", "ctmc.prism"], ["ctmc.prism:1:1", "'ctmc'", "mdp"]),
     (["check", "text.rfmdp"], ["text.rfmdp", "not a file of rfmdp"]),
-    (["check", "bad.drn"], ["bad.drn:2", "@nr_states"]),
     (["check", "bad.tra"], ["bad.tra:3", "0..1", "found 5"]),
     (["check", "short.tra"], ["short.tra:1", "truncated"]),
     (["check", "r.rfmdp"], ["r.rfmdp: must hold a model, holds a solution"]),
@@ -226,10 +224,10 @@ MISTAKES = [  # words, what the one line must say
     (goal("--resume -o l.run --beta 0.1"), ["l.run", "beta (0.0001, now 0.1)"]),
     (["learn", "i.prism", "--prop", 'P>=0.5 [ F "goal" ]'], ["P>=0.5", "=?", "--target"]),
     # the rest
-    (["convert", "i.prism", "out.pdf"], ["out.pdf: must end in one of .drn, .tra, .umb, .rfmdp"]),
-    (["convert", "i.prism", "no/m.drn"], ["no/m.drn: cannot be written"]),
+    (["convert", "i.prism", "out.pdf"], ["out.pdf: must end in one of .tra, .umb, .rfmdp"]),
+    (["convert", "i.prism", "no/m.umb"], ["no/m.umb: cannot be written"]),
     (["convert", "i.prism", "no/m.rfmdp"], ["no/m.rfmdp: cannot be written"]),
-    (["convert", "m.prism", "m.drn"], ["found none for N"]),
+    (["convert", "m.prism", "m.umb"], ["found none for N"]),
     (["convert", "i.prism"], ["TARGET", "rfmdp convert --help"]),
     (["solve", "m.prism", "m.props", "--prop", "cots", *N.split()], ["'cots'", "'cost'"]),
     (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),

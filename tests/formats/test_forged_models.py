@@ -12,7 +12,6 @@ import pytest
 import rfmdp as rf
 from rfmdp import memory
 from rfmdp.errors import FileError, ResourceError, RfmdpError
-from rfmdp.formats.drn import read_drn, write_drn
 from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from rfmdp.model.validate import validate
 
@@ -47,20 +46,18 @@ def damaged(rng, data):
 
 @pytest.mark.filterwarnings("ignore::rfmdp.errors.PrismWarning")
 @pytest.mark.parametrize("kind", ["known", "box"])
-@pytest.mark.parametrize("ending", [".drn", ".tra", ".lab", ".sta", "1.srew", "1.trew"])
+@pytest.mark.parametrize("ending", [".tra", ".lab", ".sta", "1.srew", "1.trew"])
 def test_damaged_texts_end_in_a_model_or_one_line(tmp_path, one_gigabyte, ending, kind):
     """Whatever is changed: no other exception, no second line, and every model is one."""
     rng = np.random.default_rng(3)
     model = random_model(rng, kind)
     write_prism_explicit(model, tmp_path / "m")
-    write_drn(model, tmp_path / "m.drn")
     path = tmp_path / f"m{ending}"
-    read = read_drn if ending == ".drn" else read_prism_explicit
     data, lines = path.read_bytes(), []
     for _ in range(60):
         path.write_bytes(damaged(rng, data))
         try:
-            assert validate(read(path if ending == ".drn" else tmp_path / "m")).valid
+            assert validate(read_prism_explicit(tmp_path / "m")).valid
         except RfmdpError as error:
             lines.append(str(error))
     assert len(lines) > 10
@@ -68,18 +65,14 @@ def test_damaged_texts_end_in_a_model_or_one_line(tmp_path, one_gigabyte, ending
 
 
 def test_sizes_that_a_file_only_claims(tmp_path, one_gigabyte):
-    """Lists on one line and labels that no state has take no memory that is not there."""
+    """Labels that no state has take no memory that is not there."""
     many = 40_000
-    body = "".join(f"state {s}{' init' if s == 0 else ''}\n 0 : 1\n" for s in range(many))
-    head = f"@type: DTMC\n@nr_states\n{many}\n@model\n"
-    path = tmp_path / "m.drn"
-    path.write_text(head + body.replace("state 0", f"state 0 [{','.join(['0'] * many)}]"))
-    with pytest.raises(ResourceError, match=r"m\.drn: 40000 rewards of 40000 states: needs"):
-        read_drn(path)
-    names = " ".join(f"l{i}" for i in range(many))
-    path.write_text(head + body.replace("init", f"init {names}"))
-    with pytest.raises(ResourceError, match=r"m\.drn: 40001 labels of 40000 states: needs"):
-        read_drn(path)
+    lines = "".join(f"{s} {s} 1\n" for s in range(many))
+    (tmp_path / "m.tra").write_text(f"{many} {many}\n{lines}")
+    names = " ".join(f'{i}="l{i}"' for i in range(many))
+    (tmp_path / "m.lab").write_text(f"{names}\n0: 0\n")
+    with pytest.raises(ResourceError, match=r"m\.lab: 40000 labels of 40000 states: needs"):
+        read_prism_explicit(tmp_path / "m")
 
 
 @pytest.mark.parametrize("entity", ["states", "choices", "branches", "choice-actions"])

@@ -82,8 +82,11 @@ def test_a_row_of_zeros_is_no_action():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: from_matrices(FOREST[:, :2]), "must be square, found 2 x 3"),
-        (lambda: from_matrices([FOREST[0], np.eye(2)]), "must be matrices of one shape"),
+        (
+            lambda: from_matrices(FOREST[:, :2]),
+            "must be square matrices of one shape, found .\\(2, 3\\).",
+        ),
+        (lambda: from_matrices([FOREST[0], np.eye(2)]), "must be square matrices of one shape"),
         (lambda: from_matrices(FOREST * 0.5), "sum"),
         (lambda: from_matrices(FOREST, FOREST), "take the mean"),
         (lambda: from_matrices(FOREST, np.ones(4)), r"rewards: must have the shape \(3,\)"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp import memory
-from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError, UnsupportedError
+from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError
 from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -133,18 +133,18 @@ def test_several_reward_structures(tmp_path):
 
 
 BAD = [
-    ("tra", "", 1, "must start with the numbers of states"),
-    ("tra", "3\n0 0 1\n", 1, "header must be `states transitions`"),
+    ("tra", "", 1, "header must be `states lines`"),
+    ("tra", "3\n0 0 1\n", 1, "header must be `states lines` or `states choices lines`"),
     ("tra", "x 2\n0 0 1\n", 1, "number in the header must be an integer, found 'x'"),
-    ("tra", "0 0\n", 1, "at least one state"),
-    ("tra", "3000000000 1\n0 0 1\n", 1, "fewer than 2.31 states, found 3000000000"),
-    ("tra", "1 2\n0 0 1\n", 1, "promises 2 transitions, but 1 lines follow"),
+    ("tra", "0 0\n", 1, "with 1 to 2.31 - 1 states"),
+    ("tra", "3000000000 1\n0 0 1\n", 1, "with 1 to 2.31 - 1 states"),
+    ("tra", "1 2\n0 0 1\n", 1, "promises 2 lines, but 1 follow"),
     ("tra", "1 1\n0 1\n", 2, "must be `source target probability .action.`, found 2 entries"),
     ("tra", "1 1 1\n0 0 0\n", 2, "must be `source choice target probability .action.`, found 3"),
     ("tra", "1 1\n0 0 1 a b\n", 2, "found 5 entries"),
     ("tra", "1 1\n\n0 1 1\n", 3, "target state must be within 0..0, found 1"),
-    ("tra", "1 1\n-1 0 1\n", 2, "source state must be within 0..0, found -1"),
-    ("tra", "1 1\n0.5 0 1\n", 2, "source state must be an integer, found '0.5'"),
+    ("tra", "1 1\n-1 0 1\n", 2, "source must be within 0..0, found -1"),
+    ("tra", "1 1\n0.5 0 1\n", 2, "source must be an integer, found '0.5'"),
     ("tra", "1 1\n0 0 one\n", 2, "probability must be a number or .l,u., found 'one'"),
     ("tra", "1 1\n0 0 1/0\n", 2, "found '1/0'"),
     ("tra", "1 1\n0 0 nan\n", 2, "must be finite"),
@@ -154,8 +154,13 @@ BAD = [
     ("tra", "1 1\n0 0 [0.5,1\n", 2, "found '.0.5,1'"),
     ("tra", "1 1\n0 0 [0.5]\n", 2, "found '.0.5.'"),
     ("tra", "1 1\n0 0 [0.9,0.5]\n", 2, "0 <= l <= u <= 1"),
-    ("tra", "2 3\n0 0 0.5\n0 1 0.4\n1 1 1\n", 2, "state 0 sum to 0.9 .*write them with more"),
-    ("tra", "2 3\n1 1 1\n0 0 [0.1,0.2]\n0 1 [0.1,0.3]\n", 3, "admit no distribution"),
+    (
+        "tra",
+        "2 3\n0 0 0.5\n0 1 0.4\n1 1 1\n",
+        2,
+        "state 0 sum to 0.9 at least and 0.9 at most .*17 digits",
+    ),
+    ("tra", "2 3\n1 1 1\n0 0 [0.1,0.2]\n0 1 [0.1,0.3]\n", 3, "sum to 0.2 at least and 0.5 at most"),
     ("tra", "1 2 2\n0 0 0 1\n0 2 0 1\n", 3, "state 0 has a choice 2 but no choice 1"),
     ("tra", "1 1 2\n0 0 0 0.5 a\n0 0 0 0.5 b\n", 3, "one action, this choice also has 'a'"),
     ("lab", "init goal\n", 1, "must start like"),
@@ -166,17 +171,18 @@ BAD = [
     ("lab", '0="init"\n1: 1\n', 2, "label must be within 0..0, found 1"),
     ("lab", '0="init" 1="a"\n1: 1\n', 1, 'Some state must have the label "init"'),
     ("sta", "x,y\n0:(1,2)\n", 1, "must start with the variables"),
-    ("sta", "(x,y)\n0:(1,2)\n1:(1)\n2:(1,1)\n", 3, "with 2 values"),
+    ("sta", "(x,y)\n0:(1,2)\n1:(1)\n2:(1,1)\n", 3, "must be `state x y`, found 2 entries"),
     ("sta", "(x)\n0:(1)\n1:(2)\n1:(3)\n", 1, "listed once; see state 1"),
     ("sta", "(x)\n0:(1)\n1:(2)\n", 1, "listed once; see state 2"),
-    ("sta", "(x)\n0:(1)\n1:(1.5)\n2:(3)\n", 3, "value of x must be an integer, found '1.5'"),
+    ("sta", "(x)\n0:(1)\n1:(1.5)\n2:(3)\n", 3, "x must be an integer, found '1.5'"),
     ("sta", "(x)\n0:(true)\n1:(1)\n2:(false)\n", 3, "x must be true or false, found '1'"),
-    ("srew", "", 1, "must start with the numbers"),
+    ("srew", "", 1, "header must be"),
     ("srew", "3 1\n0\n", 2, "must be `state reward`, found 1 entries"),
     ("srew", "3 1\n3 1\n", 2, "state must be within 0..2"),
+    ("srew", "3 1 1\n0 0 1\n", 2, "must be `state reward`, found 3 entries"),
     ("srew", "3 1\n0 [1,2]\n", 2, "reward must be one number"),
     ("srew", "3 1\n0 inf\n", 2, "must be finite"),
-    ("trew", "3 1\n0 1\n", 2, "must be `source target reward`"),
+    ("trew", "3 1\n0 1\n", 2, "must be `source target reward`, found 2"),
     ("trew", "3 1\n0 0 1\n", 2, "no such transition"),
     ("trew", "3 1\n0 1 1\n", 2, "depend on nature's probabilities"),
     ("trew", "3 2\n0 1 1\n0 2 2\n", 2, "must be equal"),
@@ -196,6 +202,9 @@ def test_transition_rewards_of_an_mdp(tmp_path):
     """Rewards of choices are found by state and choice; unknown choices are errors."""
     stem = write(tmp_path, tra=CHOICES, trew="2 3 2\n0 0 0 3\n0 0 1 3\n")
     assert read_prism_explicit(stem).rewards[""].row.tolist() == [3.0, 0.0, 0.0]
+    write(tmp_path, trew="2 2\n0 0 3\n0 1 3\n")
+    with pytest.raises(FileError, match="as many numbers as that of the transitions"):
+        read_prism_explicit(stem)
     write(tmp_path, trew="2 3 1\n1 1 1 3\n")
     with pytest.raises(FileError, match=r"m\.trew:2: The state has no choice 1"):
         read_prism_explicit(stem)
@@ -212,7 +221,7 @@ def test_missing_file_and_partially_observable(tmp_path):
     """A missing file and a pomdp are named."""
     with pytest.raises(FileError, match=r"none\.tra: cannot be read"):
         read_prism_explicit(tmp_path / "none")
-    with pytest.raises(UnsupportedError, match=r"m\.tra:1: 4 numbers .* partially observable"):
+    with pytest.raises(FileError, match=r"m\.tra:1: .* observations .4 numbers. are not supported"):
         read_prism_explicit(write(tmp_path, tra="1 1 1 1\n"))
 
 
@@ -288,7 +297,7 @@ def test_a_truncated_rewards_file_was_read_as_if_the_rest_paid_nothing(tmp_path,
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:-1]) + "\n")
     promised = int(lines[2].split()[-1])
-    message = rf"m{ending}:\d+: The header promises {promised} rewards, but {promised - 1} lines"
+    message = rf"m{ending}:\d+: The header promises {promised} lines, but {promised - 1} follow"
     with pytest.raises(FileError, match=message):
         read_prism_explicit(tmp_path / "m.tra")
     path.write_text("\n".join(lines[3:]) + "\n")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.errors import FileError
-from rfmdp.formats.table import Text
+from rfmdp.formats.text import Text
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 spellings = st.one_of(
@@ -35,7 +35,7 @@ def text_of(tmp_path_factory):
 
 def words_of(text):
     """Return all words with their lines."""
-    return [(text.number, word) for words in text.rows("#") for word in words]
+    return [(text.number, word) for words in text.rows() for word in words]
 
 
 @given(pair=st.tuples(spellings, spellings))
@@ -50,7 +50,7 @@ def test_numbers_and_intervals_are_those_of_python(text_of, pair):
 @given(a=st.integers(0, 10**20), b=st.integers(1, 10**20))
 def test_fractions_are_rounded_once(text_of, a, b):
     """A fraction is the double nearest to it."""
-    assert text_of("").one_number(f"{a}/{b}", "number") == float(Fraction(a, b))
+    assert text_of("").bounds(f"{a}/{b}", "number") == (float(Fraction(a, b)),) * 2
 
 
 @given(content=st.text(alphabet="ab1:.- \t\r\n#", max_size=60))
@@ -64,12 +64,9 @@ def test_words_are_those_of_a_pattern(text_of, content):
 
 
 def test_protected_words(text_of):
-    """Blanks inside quotes, and beside brackets and commas, belong to the word."""
-    words = words_of(text_of('a [ 1, [2 ,3] ] x\n"b c" x"y z"\n"open end\nnext'))
-    assert words == [
-        *((1, "a"), (1, "[1,[2,3]]"), (1, "x"), (2, '"b c"'), (2, 'x"y z"')),
-        *((3, '"open'), (3, "end"), (4, "next")),
-    ]
+    """Blanks beside brackets and commas belong to the word."""
+    words = words_of(text_of("a [ 1, [2 ,3] ] x\nb"))
+    assert words == [(1, "a"), (1, "[1,[2,3]]"), (1, "x"), (2, "b")]
 
 
 @pytest.mark.parametrize("word", ["1.0", "x", "-", "1_0", "9" * 30, "9" * 5000, "true"])
@@ -77,7 +74,7 @@ def test_what_is_no_integer(text_of, word):
     """Points, letters, underscores and too many digits are told with the line."""
     text = text_of(f"12 -7\n\n{word}")
     with pytest.raises(FileError, match=r"m\.txt:3: The state must be an integer, found "):
-        [text.integer(each, "state") for words in text.rows("#") for each in words]
+        [text.integer(each, "state") for words in text.rows() for each in words]
 
 
 @pytest.mark.parametrize(
@@ -89,4 +86,4 @@ def test_what_is_no_number(text_of, word):
     """What is neither a number nor an interval is told with its line."""
     text = text_of(f"0.5\n[0,1]\n{word}")
     with pytest.raises(FileError, match=r"m\.txt:3: The p must be a number or "):
-        [text.bounds(each, "p") for words in text.rows("#") for each in words]
+        [text.bounds(each, "p") for words in text.rows() for each in words]

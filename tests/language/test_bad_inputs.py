@@ -26,9 +26,9 @@ def command(text: str) -> str:
 # name, text, line, column, message
 # fmt: off
 MODELS = [
-    ('pepa', 'r = 1.0;\nP = (a, r).Q;\nQ = (b, r).P;\nP <a> Q', 1, 3, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '='; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
-    ('pepa comment', '%r = 1.0;', 1, 1, "unexpected character '%'; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
-    ('jani', '{"jani-version": 1}', 1, 1, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '{'; this looks like a JANI model: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
+    ('pepa', 'r = 1.0;\nP = (a, r).Q;\nQ = (b, r).P;\nP <a> Q', 1, 3, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '='; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"),
+    ('pepa comment', '%r = 1.0;', 1, 1, "unexpected character '%'; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"),
+    ('jani', '{"jani-version": 1}', 1, 1, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '{'; this looks like a JANI model: models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"),
     ('misspelt type', 'dtcm\nmodule m endmodule', 1, 1, "expected a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards', found 'dtcm'; did you mean 'dtmc' instead of 'dtcm'?"),
     ('misspelt variable', 'module m\n  count : [0..1];\n  [] cuont=0 -> true;\nendmodule', 3, 6, "unknown name 'cuont'; it must be a constant, formula or variable; did you mean 'count'?"),
     ('ctmc', 'ctmc\nmodule m endmodule', 1, 1, "model type 'ctmc' is not supported; use dtmc, mdp, idtmc or imdp"),

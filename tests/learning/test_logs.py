@@ -9,7 +9,6 @@ import rfmdp as rf
 from sources.logs import TRUTH, log_table, machines
 
 pytest.importorskip("pyarrow")
-NONE = rf.Manifest("none")
 DOWN = 'Pmaxmin=? [ F<=6 "down" ]'
 COIN = """mdp module m x : [0..2];
   [toss] x=0 -> {} : (x'=1) + {} : (x'=2);
@@ -32,7 +31,7 @@ def false_guarantees(seeds, beta, p=0.4, most=400):
         wins = adversary(np.random.default_rng(seed), p, most)
         rows = {"x": np.zeros(len(wins), int), "action": ["toss"] * len(wins),
                 "next_x": np.where(wins, 1, 2)}  # fmt: skip
-        log = rf.read_log(model, rows, manifest=NONE)
+        log = rf.read_log(model, rows, selection="none")
         run = rf.learn(log, 'Pmaxmin=? [ F<=1 "goal" ]', beta=beta)
         false += not run.alarms and run.guarantee > p
     return false
@@ -55,7 +54,7 @@ def test_logs_of_two_machines_keep_their_promise():
     """At beta = 0.3, of 400 logs of random choices at most 120 + 28 guarantee too much."""
     truth, structure, false = machines(), machines({}), 0
     for seed in range(400):
-        log = rf.read_log(structure, log_table(15, 8, seed), manifest=NONE)
+        log = rf.read_log(structure, log_table(15, 8, seed), selection="none")
         run = rf.learn(log, DOWN, beta=0.3)
         value = rf.evaluate(truth, run.policy, DOWN).at_initial()
         false += run.guarantee > value.upper
@@ -64,14 +63,14 @@ def test_logs_of_two_machines_keep_their_promise():
 
 def test_a_log_gives_the_guarantee_of_its_counts():
     """No more than the policy is worth."""
-    log = rf.read_log(machines({}), log_table(), manifest=NONE)
+    log = rf.read_log(machines({}), log_table(), selection="none")
     run = rf.learn(log, DOWN)
     assert 0.0 < run.guarantee <= rf.evaluate(machines(), run.policy, DOWN).at_initial().upper
 
 
 def test_what_to_collect_next_is_what_helps():
     """The gain of an identifier is what the guarantee gains if it is known; most first."""
-    log = rf.read_log(machines({}), log_table(60, 12), manifest=NONE)
+    log = rf.read_log(machines({}), log_table(60, 12), selection="none")
     run = rf.learn(log, DOWN)
     worth = rf.collect_next(run)
     assert [w.gain for w in worth] == sorted((w.gain for w in worth), reverse=True)
@@ -94,7 +93,7 @@ def test_what_to_collect_next_is_what_helps():
 def test_prior_knowledge_and_data():
     """Intervals of the structure are assumed: they narrow what is learned, and are named."""
     told = machines({"wear": "[0.28,1]", "keep": "[0,0.72]"})
-    logs = [rf.read_log(m, log_table(60, 12), manifest=NONE) for m in (machines({}), told)]
+    logs = [rf.read_log(m, log_table(60, 12), selection="none") for m in (machines({}), told)]
     runs = [rf.learn(log, DOWN) for log in logs]
     assert runs[1].guarantee > runs[0].guarantee
     assert any("lie in the sets of the model" in line for line in runs[1].assumptions)
@@ -118,7 +117,7 @@ def paid_log(rng, rows, pays, **columns):
         x = after
     table = dict(zip(("x", "action", "next_x", "paid"), zip(*lines, strict=True), strict=True))
     model = rf.parse_prism(WALK.format("[0,1]", "[0,1]"))
-    return rf.read_log(model, table, manifest=rf.Manifest("none", {"reward": "paid", **columns}))
+    return rf.read_log(model, table, selection="none", columns={"reward": "paid", **columns})
 
 
 def test_rewards_are_learned_from_their_column():
@@ -152,6 +151,6 @@ def test_rewards_that_are_not_as_declared(pays, error, message):
 
 def test_rewards_need_a_column():
     """Nobody guesses which one it is."""
-    log = rf.read_log(machines({}), log_table(5, 5), manifest=NONE)
+    log = rf.read_log(machines({}), log_table(5, 5), selection="none")
     with pytest.raises(rf.DataError, match="say which column has them"):
         rf.learn(log, COST, rewards=rf.RewardRange(0.0, 1.0))

@@ -31,7 +31,6 @@ from rfmdp.outer.solution import Status
 from rfmdp.policies.explain import explain
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
-from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record
@@ -265,7 +264,7 @@ def test_recorded_transitions_are_a_source():
     coin = "mdp module m x:[0..2]; [go] x=0 -> 0.6:(x'=1) + 0.4:(x'=2); [go] x>0 -> true; endmodule"
     model, goal = parse_prism(coin), "Pmaxmin=? [ F x=1 ]"
     data = table_of(model, record(model, None, steps=3, trajectories=500, seed=4))
-    log = read_log(model, data, manifest=Manifest("none"))
+    log = read_log(model, data, selection="none")
     run = learn(log, goal)
     assert run.stopped == "all data used"
     assert math.isnan(run.history[-1].performance)

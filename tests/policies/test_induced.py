@@ -68,7 +68,7 @@ def test_memory_is_a_variable():
 
 
 @pytest.mark.parametrize("nature", ["sets", "worst"])
-@pytest.mark.parametrize("ending", ["umb", "tra", "drn", "rfmdp"])
+@pytest.mark.parametrize("ending", ["umb", "tra", "rfmdp"])
 def test_files_of_induced_models(ending, nature, tmp_path, monkeypatch, capsys):
     """They are complete: read again, the question has the same value. Tables take no nature."""
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,6 @@ from rfmdp.sources.checks import (
     Evidence,
 )
 from rfmdp.sources.e_values import SPREADS, log_e_values
-from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record
@@ -190,7 +189,7 @@ def test_alarms_where_they_belong(words, alarmed):
     pytest.importorskip("pyarrow")
     model = machines({})
     rows = table(np.random.default_rng(1), 1500, **words)
-    log = read_log(model, rows, manifest=Manifest("none"))
+    log = read_log(model, rows, selection="none")
     assert alarms(log.check(identified(model).model)) == alarmed
     run = rf.learn(log, 'Pmaxmin=? [ G<=3 !"down" ]')
     assert len(run.alarms) == len(alarmed)
@@ -211,7 +210,7 @@ def test_false_alarms_are_rare(logs, too_many):
     false = 0
     for seed in range(logs):
         rows = table(np.random.default_rng(seed), 60)
-        log = read_log(model, rows, manifest=Manifest("none"), level=0.2)
+        log = read_log(model, rows, selection="none", level=0.2)
         false += any(check.alarm for check in log.check(counted))
     assert false < too_many
 
@@ -235,7 +234,7 @@ def test_a_missing_parent_is_named_beside_one_that_does_not_matter():
     truth = sales(["stock", "demand"], [0.3, 0.7, 0.2, 0.8])
     data = record(truth, None, 100, 200, seed=1)
     wrong, right = (
-        read_log(sales(parents), table_of(truth, data), manifest=Manifest("none"))
+        read_log(sales(parents), table_of(truth, data), selection="none")
         for parents in (["stock"], ["stock", "demand"])
     )
     run = rf.learn(wrong, "Pmaxmin=? [ F<=3 stock=1 ]")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -15,7 +13,6 @@ from rfmdp.errors import DataError, FileError, UnsupportedError
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.log import tables
-from rfmdp.sources.log.manifest import Manifest, Selection
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of, write_log
 from rfmdp.sources.simulator import record
@@ -24,7 +21,6 @@ from rfmdp.sources.tally import count_transitions
 from .logs import changed, log_table, machines
 
 pa = pytest.importorskip("pyarrow")
-NONE = Manifest("none")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +41,7 @@ def test_counts_are_those_of_the_transitions(granularity, monkeypatch):
     data = record(truth, None, 9, 50, seed=4)
     counted = identified(truth, granularity).model
     expected = count_transitions(counted, data.rows, data.successors)
-    log = read_log(truth, table_of(truth, data), manifest=NONE)
+    log = read_log(truth, table_of(truth, data), selection="none")
     tally, evidence = log.tally(counted)
     assert (tally.counts == expected.counts).all()
     assert (tally.totals == expected.totals).all()
@@ -110,8 +106,8 @@ BROKEN = [
     ("m", [5], 7, "have no value of m in 0..2 in column 'm' (row 5: 7)"),
     ("m", [5], -1, "have no value of m in 0..2 in column 'm' (row 5: -1)"),
     ("next_m", [5], 3, "have no value of m in 0..2 in column 'next_m' (row 5: 3)"),
-    ("action", [7], "wait", "have an action that is none of run, fix (row 7: 'wait')"),
-    ("action", [7], None, "have no action (row 7)"),
+    ("action", [7], "wait", "have no action of run, fix in column 'action' (row 7: 'wait')"),
+    ("action", [7], None, "have no value in column 'action' (row 7)"),
     ("t", [14], 1, "have the time of the row before: doubled rows (row 14: 1)"),
     (
         "t",
@@ -192,12 +188,13 @@ def test_two_columns_of_one_name_are_refused(model, table, tmp_path):
 def test_recorded_rewards_are_compared(model, table):
     """What the model declares and a log contradicts is told with its rows."""
     paid = [float(action == "fix") for action in table["action"].to_pylist()]
-    goal, named = 'R{"cost"}minmax=? [ C<=5 ]', Manifest("none", {"reward": "paid"})
+    goal = 'R{"cost"}minmax=? [ C<=5 ]'
+    named = {"selection": "none", "columns": {"reward": "paid"}}
     right = table.append_column("paid", pa.array(paid, pa.float32()))
-    plain = rf.learn(read_log(model, table, manifest=NONE), goal)
-    assert rf.learn(read_log(model, right, manifest=named), goal).guarantee == plain.guarantee
+    plain = rf.learn(read_log(model, table, selection="none"), goal)
+    assert rf.learn(read_log(model, right, **named), goal).guarantee == plain.guarantee
     wrong = changed(table.append_column("paid", pa.array(paid)), "paid", [3, 77, 78], 2.5)
-    log = read_log(model, wrong, manifest=named)
+    log = read_log(model, wrong, **named)
     declared = paid[3]
     message = rf"3 row\(s\) that pay another .* \(row 3, 77, 78: 2.5 instead of {declared:g}\)"
     with pytest.raises(DataError, match=message):
@@ -215,14 +212,14 @@ def test_a_column_of_rewards_is_compared_whether_it_is_named_or_not(model, table
     )
     wrong = table.append_column("reward", pa.array([2.5 * x for x in cost]))
     with pytest.raises(DataError, match=r"pay another reward .*: 2.5 instead of 1\)"):
-        rf.learn(read_log(model, wrong, manifest=NONE), goal)
+        rf.learn(read_log(model, wrong, selection="none"), goal)
     holes = table.append_column("reward", pa.array([None, *cost[1:]]))
-    log = read_log(model, holes, manifest=NONE)
+    log = read_log(model, holes, selection="none")
     with pytest.raises(DataError, match=rf"\(row 0: no number instead of {cost[0]:g}\)"):
         rf.learn(log, goal)
     assert rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]').history  # nobody asks for rewards
-    other = Manifest("none", {"reward": None})
-    run = rf.learn(read_log(model, wrong, manifest=other), goal)
+    log = read_log(model, wrong, selection="none", columns={"reward": None})
+    run = rf.learn(log, goal)
     assert any("column of rewards, which was not read" in line for line in run.assumptions)
 
 
@@ -290,7 +287,7 @@ def test_an_end_where_the_structure_goes_on(model, table):
         read_log(broken_for_ever(), RUNS | {"terminated": [0, 1, 1]})
     cut = table.append_column("truncated", pa.array(over))
     assert read_log(model, cut).steps == table.num_rows
-    log = read_log(broken_for_ever(), RUNS, manifest=NONE)
+    log = read_log(broken_for_ever(), RUNS, selection="none")
     assert (log.steps, log.last.tolist()) == (3, [1])
 
 
@@ -304,11 +301,11 @@ def test_an_episode_that_goes_on_after_its_end():
 
 def test_nothing_is_paid_after_the_end():
     """A structure that pays where episodes are over, for ever, is wrong."""
-    log = read_log(broken_for_ever(), RUNS, manifest=NONE)
+    log = read_log(broken_for_ever(), RUNS, selection="none")
     with pytest.raises(DataError, match=r"terminated in \(m=1\).*pay 1 for ever"):
         rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]')
-    paid = Manifest("none", columns={"reward": "paid"})
-    log = read_log(broken_for_ever(), RUNS | {"paid": [1.0] * 3}, manifest=paid)
+    paid = {"selection": "none", "columns": {"reward": "paid"}}
+    log = read_log(broken_for_ever(), RUNS | {"paid": [1.0] * 3}, **paid)
     learned = rf.RewardRange(0.5, 1.0)
     with pytest.raises(rf.ModelError, match=r"over in \(m=1\).*must contain 0, found \[0\.5, 1\]"):
         rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]', rewards=learned)
@@ -316,101 +313,58 @@ def test_nothing_is_paid_after_the_end():
     assert rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]', rewards=learned).guarantee < 1.0
 
 
-@pytest.mark.parametrize("selection", ["unknown", "outcome", Selection.UNKNOWN])
+@pytest.mark.parametrize("selection", ["unknown", "outcome"])
 def test_selected_data_guarantee_nothing(model, table, selection):
     """Only `none` is learned from; coverage is reported all the same."""
-    log = read_log(model, table, manifest=Manifest(selection))
+    log = read_log(model, table, selection=selection)
     with pytest.raises(DataError, match="their selection is"):
         rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]')
     assert log.steps == table.num_rows
 
 
-def test_names_of_columns_actions_and_values(model, table, tmp_path):
-    """A manifest says what stands where and what it means."""
+def test_names_of_columns(model, table):
+    """`columns` says what stands where."""
     renamed = table.rename_columns(
         ["trip", "step", "wear", "flag", "wear_after", "flag_after", "what"]
-    ).to_pydict()
-    words = {0: "good", 1: "worn", 2: "gone"}
-    for column in ("wear", "wear_after"):
-        renamed[column] = [words[value] for value in renamed[column]]
-    renamed["what"] = [{"run": 10, "fix": 20}[word] for word in renamed["what"]]
-    (tmp_path / "about.json").write_text(
-        json.dumps({
-            "selection": "none",
-            "columns": {"m": "wear", "b": "flag", "m'": "wear_after", "b'": "flag_after",
-                        "action": "what", "episode": "trip", "time": "step"},
-            "actions": {"10": "run", "20": "fix"},
-            "values": {"m": {"good": 0, "worn": 1, "gone": 2}},
-        })
-    )  # fmt: skip
-    manifest = Manifest.read(tmp_path / "about.json")
-    log = read_log(model, renamed, manifest=manifest)
+    )
+    columns = {"m": "wear", "b": "flag", "m'": "wear_after", "b'": "flag_after",
+               "action": "what", "episode": "trip", "time": "step"}  # fmt: skip
+    log = read_log(model, renamed, selection="none", columns=columns)
     assert log.digest == read_log(model, table).digest
-    assert log.manifest.selection is Selection.NONE
-    renamed["wear"][4] = "new"
-    with pytest.raises(DataError, match=r"no value of m in {good, worn, gone} .* \(row 4: 'new'\)"):
-        read_log(model, renamed, manifest=manifest)
+    assert log.selection == "none"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ({"selection": "some"}, "selection: must be one of none, unknown, outcome"),
+        ({"selection": ["none"]}, "selection: must be one of none, unknown, outcome"),
         ({"columns": {"z": "m"}}, "columns: 'z' must be one of m, b, m', b', action"),
         ({"columns": {"m": "z"}}, "must have a column for m .'z'., has episode, t, m"),
-        ({"actions": {"a": "sleep"}}, "the model has no action 'sleep'"),
-        ({"values": {"z": {}}}, "values: 'z' must be one of m, b"),
-        ({"values": {"m": {"x": 5}}}, "'x' must be a value of m in 0..2, found 5"),
+        ({"columns": {"m": 3}}, "must have a column for m .3., has episode, t, m"),
     ],
 )
-def test_manifests_that_mean_nothing(model, table, words, message):
+def test_words_about_data_that_mean_nothing(model, table, words, message):
     """They are told before any row is read."""
     with pytest.raises(DataError, match=message):
-        read_log(model, table, manifest=Manifest(**words))
+        read_log(model, table, **words)
 
 
 def test_files_that_are_none(model, tmp_path):
-    """Missing, damaged and unknown files, and bad manifests, are one line each."""
+    """Missing, damaged and unknown files are one line each."""
     (tmp_path / "log.parquet").write_bytes(b"no parquet")
     (tmp_path / "log.xls").write_bytes(b"")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "m.json").write_text('{"select": 1}')
     for name, message in (
         ("none.csv", "there is no such file"), ("log.parquet", "cannot be read"),
         ("log.xls", "data must end in"), ("empty", "holds none"),
     ):  # fmt: skip
         with pytest.raises(FileError, match=message):
             read_log(model, tmp_path / name)
-    with pytest.raises(FileError, match="a manifest has the fields selection, columns"):
-        Manifest.read(tmp_path / "m.json")
     with pytest.raises(UnsupportedError, match="found int"):
         read_log(model, 5)
     with pytest.raises(DataError, match="there must be a table"):
         read_log(model)
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        ({"columns": 3}, "columns: must say the columns of variables .* found 3"),
-        ({"columns": {"m": 3}}, "columns: 'm' must have a name, found 3"),
-        ({"actions": ["run"]}, r"actions: must say what the actions are called.* found \['run'\]"),
-        ({"actions": {"go": None}}, "actions: 'go' must have a name, found None"),
-        ({"values": 3}, "values: must say what the values of variables are called.* found 3"),
-        ({"values": {"m": [1, 2]}}, r"values: 'm' must have a number for .* found \[1, 2\]"),
-        ({"values": {"m": {"0": "a"}}}, r"values: 'm' must have a number for .* found \{'0': 'a'"),
-        ({"values": {"m": {"a": 0.5}}}, r"values: 'm' must have a number for .* found \{'a': 0.5"),
-        ({"selection": ["none"]}, "selection: must be one of none, unknown, outcome"),
-    ],
-)
-def test_manifests_of_another_form(tmp_path, field, message):
-    """One line each, which names the file if there is one."""
-    with pytest.raises(DataError, match=f"^{message}"):
-        Manifest(**field)
-    (tmp_path / "m.json").write_text(json.dumps(field))
-    with pytest.raises(FileError, match=rf"m\.json: {message}") as caught:
-        Manifest.read(tmp_path / "m.json")
-    assert "\n" not in str(caught.value)
 
 
 def test_texts_that_are_no_tables(model, tmp_path):
@@ -452,7 +406,7 @@ def test_damaged_files_end_in_a_log_or_one_line(model, table, tmp_path, name):
 def test_numbers_as_actions_need_names(model):
     """The order of actions in a model is no one's contract."""
     rows = {"m": [0], "b": [0], "action": [0], "next_m": [0], "next_b": [0]}
-    with pytest.raises(DataError, match="must be names, found int64; say what they mean"):
+    with pytest.raises(DataError, match="must be names, found int64; write the names of the model"):
         read_log(model, rows)
 
 
@@ -465,11 +419,11 @@ def test_a_model_without_variables_has_no_logs():
 
 def test_an_empty_table_says_nothing(model, table):
     """No rows: no steps, and nothing to learn from."""
-    log = read_log(model, table.slice(0, 0), manifest=NONE)
+    log = read_log(model, table.slice(0, 0), selection="none")
     assert (log.steps, log.trajectories) == (0, 1)
     with pytest.raises(DataError, match=r"a transition to learn from, the tables are empty"):
         rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
-    both = read_log(model, table.slice(0, 0), table, manifest=NONE)
+    both = read_log(model, table.slice(0, 0), table, selection="none")
     assert rf.learn(both, 'Pmaxmin=? [ F<=6 "down" ]').guarantee > 0.0
 
 

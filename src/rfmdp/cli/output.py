@@ -32,7 +32,7 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`automaton=read_automaton(FILE)`": "--automaton FILE",
     "`p_min=`": "--p-min",
     "`rewards=`": "--rewards",
-    '`manifest={"selection": "none"}`': "--selection none",
+    '`selection="none"`': "--selection none",
     "`columns={'reward': None}`": "--column reward=",
     "`rewards=RewardRange(low, high)`": "--rewards LOW:HIGH",
 }

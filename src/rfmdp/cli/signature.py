@@ -152,7 +152,7 @@ def _files(_: click.Context, __: click.Parameter, begun: str) -> list[Completion
 INNER = ", ".join(METHODS)
 SETS, RUNS = "Uncertainty sets", "Runs"  # titles of sections
 MODEL = Argument(
-    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`."
+    "PRISM file (- for standard input), .tra, .umb, .rfmdp, or a name of `rfmdp domains`."
 )
 Model = Annotated[str, MODEL]
 Result = Annotated[str, Argument("File that `rfmdp solve -o` or `learn -o` wrote.")]

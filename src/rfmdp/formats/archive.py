@@ -34,6 +34,10 @@ DIGEST = 64  # hexadecimal digits at the end of a file
 BLOCK = 1 << 22
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of all entries: equal objects give equal files
 KINDS = "biufU"  # of arrays: booleans, numbers and texts
+ARRAY_HEADERS = {  # by versions of NumPy's format
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 FIELDS = {
     "format_version": int,
     "kind": str,
@@ -74,37 +78,29 @@ def sign(file: BinaryIO) -> None:
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:
-    """Return what is in a file, checked but not yet made an object."""
-    place = Path(path)
-    try:
-        with place.open("rb") as file:
-            return read_archive(place, file)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
-
-
-def read_archive(place: Path, file: BinaryIO) -> Record:
-    """Return the record in an open file.
+    """Return what is in a file, checked but not yet made an object.
 
     Raises
     ------
     FileError
         If anything in it is not as `write_archive` and `sign` leave it.
     """
-    _check_digest(place, file)
+    place = Path(path)
     try:
-        with zipfile.ZipFile(file) as archive:
-            size = _check_entries(archive, file.seek(0, os.SEEK_END))
-            require_memory(size, f"{place}: its arrays")
-            top = _read_header(place, archive)
-            arrays = {
-                name: _read_array(archive, f"{i}.npy") for i, name in enumerate(top["arrays"])
-            }
+        with place.open("rb") as file:
+            _check_digest(place, file)
+            with zipfile.ZipFile(file) as archive:
+                size = _check_entries(archive, file.seek(0, os.SEEK_END))
+                require_memory(size, f"{place}: its arrays")
+                top = _read_header(place, archive)
+                arrays = {n: _read_array(archive, f"{i}.npy") for i, n in enumerate(top["arrays"])}
     except RfmdpError:
         raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
     except (
-        zipfile.BadZipFile, NotImplementedError, KeyError, ValueError, EOFError, RecursionError,
+        zipfile.BadZipFile, NotImplementedError, LookupError, ValueError, EOFError, RecursionError,
         MemoryError, RuntimeError, OverflowError, SyntaxError, TokenError,
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -146,36 +142,25 @@ def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{advice}, or use that rfmdp."
         )
     names, count = top["arrays"], len(archive.infolist()) - 1
-    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError("arrays must have different names")
-    if len(names) != count:
-        raise ValueError(f"the header names {len(names)} arrays, found {count}")
+    texts = all(isinstance(name, str) for name in names)
+    if not texts or not len(names) == len(set(names)) == count:
+        raise ValueError(f"the header names {len(names)} arrays, needs {count} different names")
     return top
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
     """Return an array whose declared size is that of its entry."""
-    size = archive.getinfo(name).file_size
     with archive.open(name) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise ValueError(f"an array in version {version} of NumPy's format")
-        stored = size - stream.tell()
-        if dtype.kind not in KINDS or dtype.shape or fortran:
-            raise ValueError(
-                f"{name} must hold numbers, booleans or texts in C order, found {dtype}"
-            )
-        declared = math.prod(shape) * dtype.itemsize
-        if declared != stored or any(side < 0 for side in shape):
-            raise ValueError(
-                f"{name} declares {declared:,} bytes in the shape {shape}, has {stored:,}"
-            )
-        # a bytearray, so that the array may be written to
-        return np.frombuffer(bytearray(stream.read()), dtype=dtype).reshape(shape)
+        shape, fortran, dtype = ARRAY_HEADERS[np.lib.format.read_magic(stream)](stream)
+        data = bytearray(stream.read())  # so that the array may be written to
+    size = math.prod(shape) * dtype.itemsize
+    plain = dtype.kind in KINDS and not dtype.shape and not fortran
+    if not plain or size != len(data) or any(side < 0 for side in shape):
+        raise ValueError(
+            f"{name} declares {size:,} bytes of {dtype} in the shape {shape}, has {len(data):,}; "
+            "it must hold numbers, booleans or texts in C order"
+        )
+    return np.frombuffer(data, dtype=dtype).reshape(shape)
 
 
 def _digest(file: BinaryIO, length: int) -> bytes:

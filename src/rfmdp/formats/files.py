@@ -13,11 +13,9 @@ A further type needs two things: a registration of `to_record` in its own module
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
 EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
-    ".drn": "rfmdp.formats.drn:read_drn",
     ".tra": "rfmdp.formats.prism_explicit:read_prism_explicit",
     ".umb": "rfmdp.formats.umb:read_umb",
 }
@@ -51,12 +48,7 @@ READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
 def save(obj: object, path: str | os.PathLike[str]) -> None:
     """Write an object to a file, which is replaced only when all is written.
 
-    Raises
-    ------
-    UnsupportedError
-        If the type has no record.
-    FileError
-        If the file cannot be written.
+    Raises UnsupportedError if the type has no record, FileError if the file cannot be written.
     """
     kind, header, arrays = to_record(obj)
     place = Path(path)
@@ -65,19 +57,13 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
         sign(file)
         file.flush()
         os.fsync(file.fileno())
-    _sync_directory(place.parent)
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """Return the object in a file that `save` wrote, or the model in one of another tool.
 
-    Parameters
-    ----------
-    path
-        The file. `.tra`, `.drn`, `.umb` and the endings of the PRISM language are models; any
-        other file must be one that `save` wrote.
-    kind
-        What must be in it, "model" for instance; by default anything.
+    `.tra`, `.umb` and the endings of the PRISM language are models; any other file must be one that
+    `save` wrote. `kind` is what must be in it, "model" for instance; by default anything.
 
     Raises
     ------
@@ -134,18 +120,7 @@ def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
     return replace(model, provenance=origin)
 
 
-def _named(place: str) -> Callable[..., Any]:
+def _named(place: str) -> Any:
     """Return the function at "module:function"; imported when it is needed."""
     module, function = place.split(":")
-    function_: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return function_
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a replacement durable where directories can be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    return getattr(importlib.import_module(module), function)

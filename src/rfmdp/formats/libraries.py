@@ -114,11 +114,9 @@ def _stacked(name: str, matrices: Any) -> Any:
             error
         )
     shapes = {matrix.shape for matrix in sparse}
-    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-        raise ModelError(f"{name}: must be matrices of one shape, found {sorted(shapes)}.")
-    rows, columns = shapes.pop()
-    if rows != columns:
-        raise ModelError(f"{name}: must be square, found {rows} x {columns}.")
+    if len(shapes) != 1 or len({*next(iter(shapes))}) != 1 or len(next(iter(shapes))) != 2:
+        raise ModelError(f"{name}: must be square matrices of one shape, found {sorted(shapes)}.")
+    rows = sparse[0].shape[0]
     order = np.arange(len(sparse) * rows).reshape(-1, rows).T.reshape(-1)
     stacked = vstack(sparse, format="csr")[order]
     stacked.sum_duplicates()

@@ -41,17 +41,12 @@ def model_to_record(model: FactoredMDP) -> Record:
 
 
 def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> FactoredMDP:
-    """Return the model of a record.
-
-    Raises
-    ------
-    FileError, ModelError
-        If the record is not that of a valid model.
-    """
+    """Return the model of a record, which must be valid."""
     stored: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-    stored |= {name: tuple(texts_of(header, name)) for name in ("factors", *NAMES)}
     model = FactoredMDP(
         **stored,
+        **_common(header),
+        factors=tuple(texts_of(header, "factors")),
         marginals=_marginals(arrays),
         labels={name: arrays[f"label.{i}"] for i, name in enumerate(texts_of(header, "labels"))},
         rewards={
@@ -59,8 +54,6 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
             for i, name in enumerate(texts_of(header, "rewards"))
         },
         variables=_variables(header),
-        formulas=_formulas(header),
-        provenance=_provenance(header),
     )
     require_valid(model)
     return model
@@ -140,13 +133,7 @@ def _values(model: LatticeMDP, formula: Formula | None) -> FloatArray:
 
 
 def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> LatticeMDP:
-    """Return the model of a record; whether it makes sense in full is the question of `verify`.
-
-    Raises
-    ------
-    FileError
-        If fields are missing, or labels and rewards do not have a value per state.
-    """
+    """Return the model of a record; whether it makes sense in full is the question of `verify`."""
     variables = _variables(header)
     factors = tuple(
         Factor(
@@ -180,14 +167,13 @@ def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray
             formula(f"reward.{i}.state"), tuple(made[c] for c in classes.tolist())
         )
 
-    return LatticeMDP(
-        variables, factors, moves, bare.marginals, actions, bare.state_values(initial),
-        {name: formula(f"label.{i}") for i, name in enumerate(texts_of(header, "labels"))},
-        {name: rewards(i) for i, name in enumerate(texts_of(header, "rewards"))},
-        _formulas(header),
-        tuple(texts_of(header, "marginal_names")), tuple(texts_of(header, "outcome_names")),
-        _provenance(header),
-    )  # fmt: skip
+    return replace(
+        bare,
+        initial_values=bare.state_values(initial),
+        labels={name: formula(f"label.{i}") for i, name in enumerate(texts_of(header, "labels"))},
+        rewards={name: rewards(i) for i, name in enumerate(texts_of(header, "rewards"))},
+        **_common(header),
+    )
 
 
 def _marginals(arrays: Mapping[str, AnyArray]) -> Marginals:
@@ -212,14 +198,12 @@ def _variables(header: Mapping[str, Any]) -> tuple[Variable, ...]:
     )
 
 
-def _provenance(header: Mapping[str, Any]) -> Provenance | None:
-    """Return where a model comes from, if its header says so."""
-    return Provenance.from_json(header["provenance"]) if "provenance" in header else None
-
-
-def _formulas(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return constants and expressions of a header."""
-    return {k: _formula(k, x) for k, x in field(header, "formulas", dict).items()}
+def _common(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what records of both kinds of models say alike; the twin of `_header`."""
+    formulas = {k: _formula(k, x) for k, x in field(header, "formulas", dict).items()}
+    origin = Provenance.from_json(header["provenance"]) if "provenance" in header else None
+    names = {name: tuple(texts_of(header, name)) for name in NAMES}
+    return {**names, "formulas": formulas, "provenance": origin}
 
 
 def _plain_formula(name: str, value: object) -> Any:

@@ -25,14 +25,7 @@ from rfmdp.formats.model_records import (
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.model.unroll import Restriction
-from rfmdp.objective import (
-    SETS,
-    Direction,
-    Objective,
-    Spec,
-    Temporal,
-    TemporalReward,
-)
+from rfmdp.objective import SETS, Direction, Objective, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Record, to_record
@@ -92,36 +85,26 @@ def solution_to_record(solution: Solution) -> Record:
         "witness": solution.witness is not None,
     }
     arrays = {f"model.{name}": array for name, array in model_arrays.items()} | sets
+    witness, restriction = solution.witness or (None, None), solution.restriction
+    optional = {
+        "lower": solution.lower, "upper": solution.upper, "witness.lower": witness[0],
+        "witness.upper": witness[1], "interest": solution.interest, "block": solution.block,
+        **{f"restriction.{n}": getattr(restriction, n, None) for n in Restriction.__slots__},
+    }  # fmt: skip
     arrays |= {"value": solution.value, "policy": solution.policy.rows}
-    arrays |= _sides("", solution.lower, solution.upper)
-    if solution.witness is not None:
-        arrays |= _sides("witness.", *solution.witness)
-    if solution.interest is not None:
-        arrays["interest"] = solution.interest
+    arrays |= {name: array for name, array in optional.items() if array is not None}
     if product is not None:
         header["product"], product_arrays = _describe_product(product)
         arrays |= {f"product.{name}": array for name, array in product_arrays.items()}
-    if solution.block is not None:
-        arrays["block"] = solution.block
-    if solution.restriction is not None:
-        for name in ("places", "lower", "upper"):
-            arrays[f"restriction.{name}"] = getattr(solution.restriction, name)
     return "solution", header, arrays
 
 
 def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Solution:
-    """Return the solution of a record.
+    """Return the solution of a record, whose parts must fit each other.
 
-    Its parts fit each other; whether its claims hold is the question of `verify`.
-
-    Raises
-    ------
-    FileError, ModelError
-        If the record is not that of a solution of a valid model.
+    Whether its claims hold is the question of `verify`.
     """
-    prefix = "model."
-    model_arrays = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-    model_header = field(header, "model", dict)
+    model_arrays, model_header = _inside("model.", arrays), field(header, "model", dict)
     by_factors = model_header.get("kind") == "lattice"
     model: FactoredMDP | LatticeMDP = (lattice_from_record if by_factors else model_from_record)(
         model_header, model_arrays
@@ -162,6 +145,11 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     )  # fmt: skip
 
 
+def _inside(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays of a part of a record, by their names there."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+
 def _restriction(arrays: Mapping[str, AnyArray], model: AnyModel) -> Restriction | None:
     """Return the sets that nature keeps to, if there are any."""
     if "restriction.places" not in arrays:
@@ -169,14 +157,6 @@ def _restriction(arrays: Mapping[str, AnyArray], model: AnyModel) -> Restriction
     restriction = Restriction(*(arrays[f"restriction.{name}"] for name in Restriction.__slots__))
     restriction.on(written(model))  # whether they fit
     return restriction
-
-
-def _sides(
-    prefix: str, lower: FloatArray | None, upper: FloatArray | None
-) -> dict[str, FloatArray]:
-    """Return the arrays of the sides that are proven."""
-    sides = {f"{prefix}lower": lower, f"{prefix}upper": upper}
-    return {name: side for name, side in sides.items() if side is not None}
 
 
 def _numbers(name: str, values: AnyArray, states: int) -> FloatArray:
@@ -269,8 +249,7 @@ def _product(
 ) -> Product:
     """Return the product that a record describes."""
     words = field(header, "formula", dict)
-    prefix = "product."
-    base_arrays = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    base_arrays = _inside("product.", arrays)
     named = enumerate(texts_of(words, "atoms"))
     atoms = tuple(NamedStates(name, base_arrays[f"atom.{k}"]) for k, name in named)
     tree = None if words["tree"] is None else _nested(words["tree"])
@@ -280,15 +259,8 @@ def _product(
     formula = PathFormula(field(words, "text", str), tree, atoms)
     kind = Kind[field(header, "kind", str)]
     try:
-        return product_of_pairs(
-            base,
-            base_arrays["states"],
-            base_arrays["memory"],
-            base_arrays["start"],
-            formula,
-            table,
-            kind,
-        )
+        states, memory, start = (base_arrays[name] for name in ("states", "memory", "start"))
+        return product_of_pairs(base, states, memory, start, formula, table, kind)
     except IndexError as error:
         raise FileError(f"product: its parts must fit each other ({error})") from None
 
@@ -303,6 +275,8 @@ def _nested(tree: Any) -> Any:
 
 def _on_product(described: Mapping[str, Any], product: Product) -> Objective:
     """Return the objective on a product."""
-    if described.get("type") == "ReachReward":
-        return product.objective(TemporalReward(product.formula, described.get("reward")))
-    return product.objective(Temporal(product.formula))
+    formula = product.formula
+    rewarded = described.get("type") == "ReachReward"
+    return product.objective(
+        TemporalReward(formula, described.get("reward")) if rewarded else Temporal(formula)
+    )

@@ -33,8 +33,7 @@ from rfmdp.writing import replacing
 COPIES = 3  # of the bytes of an archive that are in memory at a time
 ENTITIES = ("states", "choices", "branches")
 PLAIN = {"double": "<f8", "int": "<i8", "uint": "<u8"}  # numbers of the default size, for NumPy
-WIDEST = 63  # bits of an integer variable
-INTEGERS = ("bool", "int", "uint")  # types of variables
+INTEGERS = {"bool": 1, "int": 64, "uint": 64}  # types of variables, with their bits by default
 ACTIONS = "actions/choices/"
 VALUATIONS = "valuations/states/valuations.bin"
 MISREAD = (
@@ -53,12 +52,7 @@ LEVEL = 1  # of gzip: files are a fifth larger than at level 9, and written ten 
 def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
     """Return the model in a UMB file; rows with equal distributions share a marginal.
 
-    Parameters
-    ----------
-    path
-        The file: plain, or compressed by gzip or xz.
-    name
-        What messages call it; by default its path.
+    The file is plain, or compressed by gzip or xz. Messages call it `name`, by default its path.
 
     Raises
     ------
@@ -79,71 +73,6 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
         raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Archive:
-    """The files of an archive, and how to decode them."""
-
-    name: str
-    files: Mapping[str, bytes]
-    index: dict[str, Any]
-
-    def count(self, entity: str) -> int:
-        """Return the number of states, choices or branches."""
-        size = self.index["transition-system"].get(f"#{entity}", 0)
-        if type(size) is not int or not 0 <= size < 1 << WIDEST:
-            raise ValueError(f"#{entity} is {size!r}")
-        return size
-
-    def fail(self, choice: int, message: str) -> NoReturn:
-        """Raise a FileError that names a choice, counted from 0."""
-        raise FileError(f"{self.name}, choice {choice}: {message}")
-
-    def array(self, file: str, kind: str, size: int) -> AnyArray | None:
-        """Return a file as `size` numbers of a NumPy type; None if there is no such file."""
-        data = self.files.get(file)
-        if data is None:
-            return None
-        if len(data) != size * np.dtype(kind).itemsize:
-            raise FileError(
-                f"{self.name}: {file} must have {size * np.dtype(kind).itemsize} bytes for "
-                f"{size} entries, has {len(data)}."
-            )
-        return np.frombuffer(data, dtype=kind)
-
-    def pointers(self, file: str, size: int, last: int) -> IntArray:
-        """Return where the segments of `size` owners start; by default one entry each."""
-        values = self.array(file, "<u8", size + 1)
-        ptr = np.arange(size + 1) if values is None else values.astype(np.int64)
-        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
-            raise FileError(f"{self.name}: {file} must rise from 0 to {last}.")
-        return ptr
-
-    def bits(self, file: str, size: int) -> BoolArray:
-        """Return a file as `size` truth values; all false if there is no such file."""
-        data = self.files.get(file)
-        if data is None:
-            return np.zeros(size, dtype=np.bool_)
-        if 8 * len(data) < size:
-            raise FileError(f"{self.name}: {file} must have {size} bits, has {8 * len(data)}.")
-        bits = np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little")
-        return bits.astype(np.bool_)
-
-    def numbers(
-        self, file: str, kind: Mapping[str, Any], size: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends of `size` numbers or intervals; by default zeros."""
-        base, _, interval = kind["type"].partition("-")
-        if base not in PLAIN:
-            raise UnsupportedError(
-                f"{self.name}: {file} must be floats or integers, found {kind['type']}; export "
-                "doubles."
-            )
-        width = 2 if interval else 1
-        entries = self.array(file, PLAIN[base], size * width)
-        ends = np.zeros(size * width) if entries is None else entries.astype(np.float64)
-        return ends[::width].copy(), ends[width - 1 :: width].copy()
-
-
 def _members(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the files of an archive; its size is asked for before memory is taken."""
     try:
@@ -162,6 +91,72 @@ def _members(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
         raise FileError(f"{name}: cannot be read ({reason}); check the name.") from error
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Archive:
+    """The files of an archive, and how to decode them."""
+
+    name: str
+    files: Mapping[str, bytes]
+    index: dict[str, Any]
+
+    def count(self, entity: str) -> int:
+        """Return the number of states, choices or branches."""
+        size = self.index["transition-system"].get(f"#{entity}", 0)
+        if type(size) is not int or not 0 <= size < 1 << 63:
+            raise ValueError(f"#{entity} is {size!r}")
+        return size
+
+    def array(self, file: str, kind: str, size: int) -> AnyArray | None:
+        """Return a file as `size` numbers of a NumPy type; None if there is no such file."""
+        data, needed = self.files.get(file), size * np.dtype(kind).itemsize
+        if data is None:
+            return None
+        if len(data) != needed:
+            self.fail(f"{file} must have {needed} bytes for {size} entries, has {len(data)}.")
+        return np.frombuffer(data, dtype=kind)
+
+    def pointers(self, file: str, size: int, last: int) -> IntArray:
+        """Return where the segments of `size` owners start; by default one entry each."""
+        values = self.array(file, "<u8", size + 1)
+        ptr = np.arange(size + 1) if values is None else values.astype(np.int64)
+        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
+            self.fail(f"{file} must rise from 0 to {last}.")
+        return ptr
+
+    def bits(self, file: str, size: int) -> BoolArray:
+        """Return a file as `size` truth values; all false if there is no such file."""
+        data = self.files.get(file)
+        if data is None:
+            return np.zeros(size, dtype=np.bool_)
+        if 8 * len(data) < size:
+            self.fail(f"{file} must have {size} bits, has {8 * len(data)}.")
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little")
+        return bits.astype(np.bool_)
+
+    def numbers(self, file: str, kind: Mapping[str, Any], size: int) -> FloatArray:
+        """Return the ends (2, size) of numbers or intervals; by default zeros."""
+        base, _, interval = kind["type"].partition("-")
+        if base not in PLAIN:
+            raise UnsupportedError(
+                f"{self.name}: {file} must be floats or integers, found {kind['type']}; export "
+                "doubles."
+            )
+        width = 2 if interval else 1
+        values = self.array(file, PLAIN[base], size * width)
+        ends = np.zeros(size * width) if values is None else values.astype(np.float64)
+        return np.stack([ends[::width], ends[width - 1 :: width]])
+
+    def annotations(self, group: str) -> Iterator[tuple[str, str, Any]]:
+        """Yield name, folder and description of the annotations of a group."""
+        for identifier, described in self.index.get("annotations", {}).get(group, {}).items():
+            folder = f"annotations/{group}/{identifier}"
+            yield described.get("alias", identifier), folder, described
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise a FileError."""
+        raise FileError(f"{self.name}: {message}")
+
+
 def _model(archive: Archive) -> FactoredMDP:
     """Return the model in an archive."""
     system = archive.index["transition-system"]
@@ -176,12 +171,25 @@ def _model(archive: Archive) -> FactoredMDP:
     require_memory(size, f"{archive.name}: a model of {states} states, {branches} branches")
     row_ptr = archive.pointers("state-to-choices.bin", states, choices)
     ptr = archive.pointers("choice-to-branches.bin", choices, branches)
-    if np.any(segment_lengths(ptr) == 0):
-        archive.fail(int(np.argmin(segment_lengths(ptr))), "must have a branch, has none.")
+
+    def complain(branch: int, message: str) -> NoReturn:
+        raise FileError(f"{archive.name}, choice {owner(ptr, branch)}: {message}")
+
+    empty = np.flatnonzero(segment_lengths(ptr) == 0)
+    if len(empty):
+        archive.fail(f"choice {empty[0]} must have a branch, has none.")
     targets = archive.array("branch-to-target.bin", "<u8", branches)
+    kind = system.get("branch-probability-type")
+    if kind is None and branches != choices:
+        raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
+    probabilities = (
+        np.ones((2, branches))  # choices are certain moves
+        if kind is None
+        else archive.numbers("branch-to-probability.bin", kind, branches)
+    )
     initial = np.flatnonzero(archive.bits("state-is-initial.bin", states))
     if not len(initial):
-        raise FileError(f"{archive.name}: some state must be initial, none is.")
+        archive.fail("some state must be initial, none is.")
     if len(initial) != archive.count("initial-states"):
         raise ValueError(f"#initial-states is not {len(initial)}")
     table = ModelTable(
@@ -189,28 +197,19 @@ def _model(archive: Archive) -> FactoredMDP:
         owners(row_ptr),
         ptr,
         np.zeros(branches, np.int64) if targets is None else targets.astype(np.int64),
-        *_probabilities(archive, choices, branches),
+        probabilities[0],
+        probabilities[1],
         *_actions(archive, choices),
         initial,
         {
-            label: archive.bits(f"annotations/aps/{identifier}/states/values.bin", states)
-            for label, identifier, _ in _annotations(archive.index, "aps")
+            label: archive.bits(f"{folder}/states/values.bin", states)
+            for label, folder, _ in archive.annotations("aps")
             if label != "init"
         },
-        _rewards(archive),
+        dict(_rewards(archive)),
         _valuations(archive, states),
     )
-    return make_model(table, archive.name, lambda i, text: archive.fail(owner(ptr, i), text))
-
-
-def _probabilities(archive: Archive, choices: int, branches: int) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of the probabilities of branches; without any, choices are certain moves."""
-    kind = archive.index["transition-system"].get("branch-probability-type")
-    if kind is not None:
-        return archive.numbers("branch-to-probability.bin", kind, branches)
-    if branches != choices:
-        raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
-    return np.ones(branches), np.ones(branches)
+    return make_model(table, archive.name, complain)
 
 
 def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]:
@@ -221,7 +220,7 @@ def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]
     numbers = archive.array(f"{ACTIONS}values.bin", "<u4", choices)
     actions = np.zeros(choices, np.int64) if numbers is None else numbers.astype(np.int64)
     if np.any(actions >= size):
-        raise FileError(f"{archive.name}: choice actions must be below {size}.")
+        archive.fail(f"choice actions must be below {size}.")
     require_memory(80.0 * size, f"{archive.name}: {size} actions")
     text = archive.files.get(f"{ACTIONS}strings.bin")
     if text is None:
@@ -230,33 +229,19 @@ def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]
     return actions, tuple(text[begin:end].decode() for begin, end in pairwise(ptr.tolist()))
 
 
-def _annotations(index: Mapping[str, Any], group: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield name, identifier and description of the annotations of a group."""
-    for identifier, described in index.get("annotations", {}).get(group, {}).items():
-        yield described.get("alias", identifier), identifier, described
-
-
-def _rewards(archive: Archive) -> dict[str, Rewards]:
-    """Return the reward structures."""
-    rewards = {}
-    for name, identifier, described in _annotations(archive.index, "rewards"):
+def _rewards(archive: Archive) -> Iterator[tuple[str, Rewards]]:
+    """Yield the reward structures with their names."""
+    for name, folder, described in archive.annotations("rewards"):
         paid = {entity: np.zeros(archive.count(entity)) for entity in ENTITIES}
         for entity in described.get("applies-to", ()):
-            file = f"annotations/rewards/{identifier}/{entity}/values.bin"
-            size = archive.count(entity)
+            file, size = f"{folder}/{entity}/values.bin", archive.count(entity)
             paid[entity], upper = archive.numbers(file, described["type"], size)
-            if np.any(paid[entity] != upper):
+            if np.any(paid[entity] != upper) or (entity == "branches" and np.any(upper)):
                 raise UnsupportedError(
-                    f'{archive.name}: reward structure "{name}" has intervals; rewards must be '
-                    "numbers."
+                    f'{archive.name}: reward structure "{name}" has intervals, or pays per branch: '
+                    "the expected reward would depend on nature; let states or choices pay numbers."
                 )
-        if np.any(paid["branches"]):
-            raise UnsupportedError(
-                f'{archive.name}: reward structure "{name}" pays per branch: the expected reward '
-                "would depend on nature; move it to states or choices."
-            )
-        rewards[name] = Rewards(paid["states"], paid["choices"])
-    return rewards
+        yield name, Rewards(paid["states"], paid["choices"])
 
 
 def _valuations(archive: Archive, states: int) -> Variables:
@@ -265,7 +250,14 @@ def _valuations(archive: Archive, states: int) -> Variables:
     if len(classes) != 1 or VALUATIONS not in archive.files:
         return (), None
     columns = classes[0]["variables"]
-    ptr = starts([_bits_of(column) for column in columns]).tolist()
+    sizes = []
+    for column in columns:
+        kind = column.get("type", {"type": "uint", "size": column.get("padding")})
+        bits = kind.get("size", INTEGERS.get(kind["type"], 0))
+        if kind["type"] not in INTEGERS or column.get("is-optional") or not 0 <= bits <= 64:
+            return (), None
+        sizes.append(bits)
+    ptr = starts(sizes).tolist()
     data = archive.array(VALUATIONS, "u1", states * -(-ptr[-1] // 8))
     packed = np.asarray(data).reshape(states, -1)
     variables, values = [], []
@@ -273,8 +265,6 @@ def _valuations(archive: Archive, states: int) -> Variables:
         if "padding" in column:
             continue
         kind = column["type"]["type"]
-        if kind not in INTEGERS or column.get("is-optional") or last - first > WIDEST + 1:
-            return (), None
         value = _integers(packed, first, last, signed=kind == "int") + column.get("offset", 0)
         low, high = (0, 1) if kind == "bool" else (int(value.min()), int(value.max()))
         low, high = min(low, column.get("lower", low)), max(high, column.get("upper", high))
@@ -285,27 +275,16 @@ def _valuations(archive: Archive, states: int) -> Variables:
     return tuple(variables), np.stack(values, axis=1) if values else None
 
 
-def _bits_of(column: Mapping[str, Any]) -> int:
-    """Return the bits of a variable, or of the padding between two."""
-    if "padding" in column:
-        return int(column["padding"])
-    kind = column["type"]
-    size = kind.get("size", 1 if kind["type"] == "bool" else WIDEST + 1)
-    return int(size) + bool(column.get("is-optional"))
-
-
 def _integers(packed: AnyArray, first: int, last: int, *, signed: bool) -> IntArray:
     """Return the numbers in the bits first..last - 1 of every row of bytes, (S,)."""
     begin, end = first // 8, -(-last // 8)
     bits = np.unpackbits(packed[:, begin:end], axis=1, bitorder="little")
     bits = bits[:, first - 8 * begin : last - 8 * begin]
-    value = np.zeros(len(packed), dtype=np.uint64)
-    for place in range(last - first):
-        value |= bits[:, place].astype(np.uint64) << np.uint64(place)
-    number = value.view(np.int64)
-    if signed and last - first < 64:
-        number = number - ((number >> (last - first - 1)) << (last - first))
-    return number
+    rest = np.zeros((len(packed), 64 - (last - first)), dtype=np.uint8)
+    if signed:
+        rest |= bits[:, -1:].any(axis=1, keepdims=True)
+    words = np.packbits(np.append(bits, rest, axis=1), axis=1, bitorder="little")
+    return words.view("<i8")[:, 0].astype(np.int64)
 
 
 def write_umb(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
@@ -313,18 +292,7 @@ def write_umb(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
 
     Numbers are written bit by bit, intervals as intervals. A dtmc is written if every state has
     one choice and all probabilities are known, else an mdp: Storm solves intervals in mdps only.
-
-    Parameters
-    ----------
-    model
-        Any model; several marginals of a row are multiplied out by `flatten`.
-    path
-        The file; it is compressed by gzip.
-
-    Returns
-    -------
-    Written
-        The file, and a note that says what flattening changed.
+    Several marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
     table, note = to_table(model)
     write_table(table, path, players=0 if table.chain and table.known else 1)
@@ -365,9 +333,24 @@ def write_table(table: ModelTable, path: str | os.PathLike[str], *, players: int
         f"{ACTIONS}values.bin": table.row_actions.astype("<u4"),
         f"{ACTIONS}strings.bin": np.frombuffer(b"".join(text), np.uint8),
         f"{ACTIONS}string-mapping.bin": starts([len(name) for name in text]).astype("<u8"),
-        **_annotation_arrays(table, index),
-        **_valuation_arrays(table, index),
     }
+
+    def annotate(group: str, name: str, kind: object, **values: AnyArray) -> None:
+        described = index["annotations"].setdefault(group, {})
+        identifier = _identifier(name, described)
+        described[identifier] = {"alias": name, "applies-to": list(values), "type": kind}
+        for entity, array in values.items():
+            arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = array
+
+    for name, holds in table.labels.items():
+        if name != "init":
+            annotate("aps", name, {"type": "bool", "size": 1}, states=_bits(holds))
+    for name, paid in table.rewards.items():
+        rewards = {"states": paid.state.astype("<f8"), "choices": paid.row.astype("<f8")}
+        annotate("rewards", name, kind, **rewards)
+    variables, valuations = table.variables
+    if valuations is not None:
+        index["valuations"], arrays[VALUATIONS] = _packed(variables, valuations)
     # the index is the first entry, as the format wants it
     files = {"index.json": json.dumps(index).encode()}
     files |= {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
@@ -381,54 +364,23 @@ def write_table(table: ModelTable, path: str | os.PathLike[str], *, players: int
             tar.addfile(entry, io.BytesIO(data))
 
 
-def _annotation_arrays(table: ModelTable, index: dict[str, Any]) -> dict[str, AnyArray]:
-    """Return the arrays of labels and rewards, and describe them in the index."""
-    groups: dict[str, dict[str, dict[str, AnyArray]]] = {
-        "aps": {
-            name: {"states": _bits(where)} for name, where in table.labels.items() if name != "init"
-        },
-        "rewards": {
-            name: {"states": paid.state.astype("<f8"), "choices": paid.row.astype("<f8")}
-            for name, paid in table.rewards.items()
-        },
-    }
-    types = {"aps": {"type": "bool", "size": 1}, "rewards": {"type": "double", "size": 64}}
-    arrays = {}
-    for group, members in groups.items():
-        described: dict[str, Any] = {}
-        for name, values in members.items():
-            identifier = _identifier(name, described)
-            described[identifier] = {
-                "alias": name, "applies-to": list(values), "type": types[group],
-            }  # fmt: skip
-            for entity, array in values.items():
-                arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = array
-        if described:
-            index["annotations"][group] = described
-    return arrays
-
-
-def _valuation_arrays(table: ModelTable, index: dict[str, Any]) -> dict[str, AnyArray]:
-    """Return the values of the variables, one record per state, and describe them in the index."""
-    variables, valuations = table.variables
-    if valuations is None:
-        return {}
+def _packed(
+    variables: tuple[Variable, ...], valuations: AnyArray
+) -> tuple[dict[str, Any], AnyArray]:
+    """Return the description of variables, and their values, one record per state."""
     described: list[dict[str, Any]] = []
-    for variable in variables:
-        if variable.boolean:
-            described.append({"name": variable.name, "type": {"type": "bool", "size": 1}})
-            described.append({"padding": 7})
+    for v in variables:
+        if v.boolean:
+            described += [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
         else:
-            ends = {"lower": variable.low, "upper": variable.high}
             kind = {"type": "int", "size": 32}
-            described.append({"name": variable.name, "type": kind, **ends})
+            described.append({"name": v.name, "type": kind, "lower": v.low, "upper": v.high})
     kinds = [(f"{i}", "u1" if v.boolean else "<i4") for i, v in enumerate(variables)]
-    records = np.empty(table.states, dtype=kinds)
+    records = np.empty(len(valuations), dtype=kinds)
     for (field, _), values in zip(kinds, valuations.T, strict=True):
         records[field] = values
-    unique = len(np.unique(valuations, axis=0)) == table.states
-    index["valuations"] = {"states": {"unique": unique, "classes": [{"variables": described}]}}
-    return {VALUATIONS: records}
+    unique = len(np.unique(records)) == len(records)
+    return {"states": {"unique": unique, "classes": [{"variables": described}]}}, records
 
 
 def _bits(where: BoolArray) -> AnyArray:

@@ -31,7 +31,10 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 OTHER_LANGUAGES = (
     ("a JANI model", r"\s*\{[^}]*\"jani-version\""),
     ("PPDDL or another language of parentheses", r"\s*\(\s*(define|model|defdomain)\b"),
-    ("a DRN file (give it the suffix .drn)", r"(\s*//.*\n)*\s*@type\s*:"),
+    (
+        "a DRN file (stormpy.build_model_from_drn reads it, rf.from_stormpy takes it)",
+        r"(\s*//.*\n)*\s*@type\s*:",
+    ),
     ("an explicit .tra file (give it the suffix .tra)", r"\s*(dtmc|mdp)?\s*\d+ \d+( \d+)?\s*\n"),
     ("a POMDP file in Cassandra's format", r"(\s*#.*\n|\s)*(discount|values|states)\s*:"),
     ("PEPA", r"(?s).*?\(\s*\w+\s*,\s*[\w.]+\s*\)\s*\.\s*\w+|%"),
@@ -49,7 +52,7 @@ OTHER_PROPERTIES = (
     (r"\bC.*[^{]\bdiscount\s*=", "a discount is written C{discount=0.9}"),
     (r"\}\s*(\{(min|max)\}\s*)*\]", "choose states by filter(min, P=? [ ... ], states)"),
 )  # fmt: skip
-READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"
+READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"
 
 
 class Position(NamedTuple):

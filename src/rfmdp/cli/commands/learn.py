@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,16 +93,13 @@ def learn(
             "repeatable."
         ),
     ] = (),
-    manifest: Annotated[
-        str | None, Option("JSON file about the data: selection, columns, actions, values.")
-    ] = None,
     selection: Annotated[
-        str | None,
+        str,
         Option(
             "Whether rows were left out for their outcome: none, unknown, outcome. Only none "
             "gives a guarantee."
         ),
-    ] = None,
+    ] = "unknown",
     column: Annotated[
         tuple[str, ...],
         Option("x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable."),
@@ -159,7 +156,7 @@ def learn(
         hidden = hidden.with_provenance(command=command_line())
     source: FactoredMDP | Source = hidden
     if data:
-        source = read_data(hidden, data, manifest, selection, column)
+        source = read_data(hidden, data, selection, column)
     elif env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
@@ -227,22 +224,18 @@ def _rewards(text: str) -> RewardRange | None:
 def read_data(
     model: FactoredMDP,
     files: Sequence[str],
-    manifest: str | None,
-    selection: str | None,
+    selection: str,
     columns: Sequence[str],
 ) -> Log:
     """Return recorded data, read and checked."""
-    from rfmdp.sources.log.manifest import Manifest
     from rfmdp.sources.log.source import read_log
 
-    said = Manifest() if manifest is None else Manifest.read(manifest)
-    if selection is not None:
-        said = replace(said, selection=selection)  # type: ignore[arg-type]
-    said = replace(said, columns={**said.columns, **dict(map(_column, columns))})
+    places = dict(map(_column, columns))
     with showing_progress("reading data") as show:
         return read_log(
-            model, *files, manifest=said, progress=lambda rows, _: show.say(f"{rows:,} rows")
-        )
+            model, *files, selection=selection, columns=places,
+            progress=lambda rows, _: show.say(f"{rows:,} rows"),
+        )  # fmt: skip
 
 
 def _column(text: str) -> tuple[str, str | None]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
 
 WIDTH = 80
-ENDINGS = (".drn", ".tra", ".umb", ".rfmdp")  # of files that `convert` writes
+ENDINGS = (".tra", ".umb", ".rfmdp")  # of files that `convert` writes
 
 
 @command
@@ -137,7 +137,7 @@ def _word(value: bool | int | float | str) -> str:
 @command
 def convert(
     model: Model,
-    target: Annotated[str, Argument("File to write: .drn, .tra, .umb or .rfmdp.")],
+    target: Annotated[str, Argument("File to write: .tra, .umb or .rfmdp.")],
     const: Const = (),
     radius: Radius = None,
     set_: OtherSet = None,
@@ -170,7 +170,6 @@ def write_model(model: FactoredMDP, place: Path) -> None:
         print(place)
         return
     writers = {
-        ".drn": rfmdp.write_drn,
         ".tra": rfmdp.write_prism_explicit,
         ".umb": rfmdp.write_umb,
     }

@@ -83,7 +83,7 @@ def policy(
     output: Annotated[
         str,
         Option(
-            "File to write: .csv has the policy; .umb, .tra, .drn and .rfmdp have the model with "
+            "File to write: .csv has the policy; .umb, .tra and .rfmdp have the model with "
             "the policy fixed.",
             "-o --output",
         ),

@@ -15,7 +15,6 @@ import numpy as np
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.index import Index, SuccessorPairs, absorbing
-from rfmdp.sources.log.manifest import ROLES, Manifest
 from rfmdp.sources.log.tables import LogTable
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -25,17 +24,18 @@ TRUTH = {
     **dict.fromkeys(("true", "True", "TRUE", "1", "1.0"), 1),
     **dict.fromkeys(("false", "False", "FALSE", "0", "0.0"), 0),
 }
-DISABLED = "have an action that the state does not have"
-SUPPORT = "lead where the model says they cannot"
+ROLES = {  # what a column may be beside a variable; its name by default
+    "action": "action",
+    "episode": "episode",
+    "time": "t",
+    "terminated": "terminated",
+    "reward": "reward",
+}
+NESTED = ("list", "large_list", "fixed_size_list", "struct", "map")  # types of Arrow
 AGAIN = (
     "begin an episode that was there before: shuffled or doubled; sort by episode and time, and "
     "number the episodes of all tables differently"
 )
-DOUBLED = "have the time of the row before: doubled rows"
-SHUFFLED = "come earlier than the row before of their episode: shuffled or doubled rows"
-MISSING = "come more than one step after the row before: missing rows"
-ENDED = "come after the end of their episode (`terminated`)"
-BROKEN = "do not begin in the next state of the row before, of the same episode"
 LEFT = (
     "have `terminated` in a state that the structure lets be left; give it no enabled action "
     "(guards), add a variable that says that the episode is over, or, if it was only cut off, call "
@@ -43,6 +43,7 @@ LEFT = (
 )
 
 Columns: TypeAlias = dict[str, AnyArray]  # of some rows, by what they mean
+Named: TypeAlias = Mapping[str, tuple[str, Any]]  # names and columns of Arrow, by meaning
 Note: TypeAlias = Callable[..., None]  # fault, where (N,), what a row has
 
 
@@ -95,11 +96,12 @@ class LogTransitions(NamedTuple):
 class LogReader:
     """Turns tables into transitions of a model, after a look at every row."""
 
-    def __init__(self, model: FactoredMDP, manifest: Manifest, problems: Problems) -> None:
-        self._model, self._manifest, self._problems = model, manifest, problems
+    def __init__(
+        self, model: FactoredMDP, columns: Mapping[str, str | None], problems: Problems
+    ) -> None:
+        self._model, self._columns, self._problems = model, columns, problems
         self._index, self.pairs = Index(model), SuccessorPairs(model)
-        self._actions = manifest.action_numbers(model)
-        self._values = manifest.value_numbers(model)
+        self._actions = {name: i for i, name in enumerate(model.actions)}
         self._absorbing = absorbing(model)
         self._names: dict[str, int] = {}  # numbers of episodes that have names
         self._begun = np.empty(0, dtype=np.int64)  # episodes of all tables so far
@@ -112,10 +114,10 @@ class LogReader:
 
     def transitions(self, table: LogTable) -> Iterator[LogTransitions]:
         """Yield the transitions of a table, some at a time; note what is wrong with it."""
-        places = self._manifest.places(table.name, table.columns, self._model)
+        places = self._places(table)
         self.followed &= "episode" in places
         self.undated |= not {"episode", "time"} <= places.keys()
-        hidden = self._manifest.columns.get("reward", "") is None
+        hidden = self._columns.get("reward", "") is None
         self.unread |= hidden and ROLES["reward"] in table.columns
         first = 0
         for batch in table.read(list(dict.fromkeys(places.values()))):
@@ -123,101 +125,114 @@ class LogReader:
             first += batch.num_rows
             self.rows += batch.num_rows
             note = self._problems.of(table.name, number)
-            rows = self._decoded(table.name, batch, places, note)
+            columns = {meaning: (place, batch.column(place)) for meaning, place in places.items()}
+            rows = self._decoded(table.name, columns, note)
             pairs = self._pairs_of(rows, note)
             before, ages = self._follow(rows, note)
             fine = pairs >= 0
             paid = rows["reward"][fine] if "reward" in rows else None
             yield LogTransitions(pairs[fine], before[fine], ages[fine], paid, number[fine])
 
-    def _decoded(self, table: str, batch: Any, places: Mapping[str, str], note: Note) -> Columns:
-        """Return the columns of a batch as numbers, of states and actions -1 where one is wrong."""
-        rows: Columns = {
-            "state": self._states(batch, places, "", note, "state"),
-            "after": self._states(batch, places, "'", note, "next state"),
-            "action": np.zeros(batch.num_rows, dtype=np.int64),
-        }
-        for role in (role for role in ROLES if role in places and role != "reward"):
-            rows[role] = self._role(role, table, batch.column(places[role]), places[role], note)
-        if "reward" in places:
-            paid = floats(batch.column(places["reward"]))
+    def _places(self, table: LogTable) -> dict[str, str]:
+        """Return the column of every variable (x), next value (x') and role that a table has."""
+        variables = [v.name for v in self._model.variables]
+        defaults: dict[str, tuple[str, ...]] = {x: (x,) for x in variables}
+        defaults |= {f"{x}'": (f"next_{x}", f"{x}'") for x in variables}
+        needed = {*defaults, *(name for name, word in self._columns.items() if word is not None)}
+        if len(self._model.actions) > 1:
+            needed.add("action")
+        defaults |= {role: (name,) for role, name in ROLES.items()}
+        for name in self._columns:
+            if name not in defaults:
+                raise DataError(f"columns: {name!r} must be one of {', '.join(defaults)}.")
+        places: dict[str, str] = {}
+        for meaning, names in defaults.items():
+            word = self._columns.get(meaning)
+            if word is None and meaning in self._columns and meaning not in needed:
+                continue  # not to be read
+            choices = names if word is None else (word,)
+            taken = () if meaning in needed else places.values()
+            fitting = (c for c in choices if c in table.columns and c not in taken)
+            column = next(fitting, None)
+            if column is not None:
+                places[meaning] = column
+            elif meaning in needed:
+                raise DataError(
+                    f"{table.name}: must have a column for {meaning} "
+                    f"({' or '.join(map(repr, choices))}), has {', '.join(table.columns)}; say "
+                    f"which one it is (`columns={{{meaning!r}: NAME}}`)."
+                )
+        return places
+
+    def _decoded(self, table: str, columns: Named, note: Note) -> Columns:
+        """Return columns as numbers: states and actions, -1 where one is wrong, and all roles."""
+        count = len(next(iter(columns.values()))[1])
+        rows: Columns = {"action": np.zeros(count, dtype=np.int64)}
+        for role in (role for role in ROLES if role in columns and role != "reward"):
+            (name, column), meaning, what = columns[role], None, "number"
+            if role == "action":
+                if not _is_text(column):
+                    raise DataError(
+                        f"{table}: the actions in column {name!r} must be names, found "
+                        f"{column.type}; write the names of the model."
+                    )
+                meaning, what = self._actions, f"action of {', '.join(self._actions)}"
+            elif role == "terminated":
+                meaning, what = TRUTH, "truth value"
+            elif role == "episode" and _is_text(column):
+                meaning = self._names
+                for word in column.unique().to_pylist():
+                    self._names.setdefault(str(word), len(self._names))
+            values, odd = _noted(name, column, meaning, what, note)
+            rows[role] = np.where(odd, -1, values) if role == "action" else values
+        for what, mark in (("state", ""), ("next state", "'")):
+            rows[what] = self._states(columns, mark, note, what)
+        if "reward" in columns:
+            name, column = columns["reward"]
+            paid = floats(column)
             none = ~np.isfinite(paid)
-            if self._manifest.columns.get("reward") is not None:
-                note(f"have no number in column {places['reward']!r}", none)
+            if self._columns.get("reward") is not None:
+                note(f"have no number in column {name!r}", none)
             rows["reward"] = np.where(none, np.inf, paid)
         return rows
 
-    def _role(self, role: str, table: str, column: Any, name: str, note: Note) -> IntArray:
-        """Return actions (-1: none of that name), episodes, times, or truth values."""
-        empty, fault = f"have no value in column {name!r}", f"have no number in column {name!r}"
-        meaning, shown = None, None
-        if role == "action":
-            if not self._manifest.actions and not _is_text(column):
-                raise DataError(
-                    f"{table}: the actions in column {name!r} must be names, found {column.type}; "
-                    "say what they mean (actions={0: 'wait', ...} in the manifest)."
-                )
-            meaning, shown, empty = self._actions, _entry(column), "have no action"
-            fault = f"have an action that is none of {', '.join(self._actions)}"
-        elif role == "terminated":
-            meaning, fault = TRUTH, f"have no truth value in column {name!r}"
-        elif role == "episode" and _is_text(column):
-            column, meaning = _encoded(column), self._names
-            for word in column.dictionary.to_pylist():
-                self._names.setdefault(str(word), len(self._names))
-        values, missing, odd = integers(column, meaning)
-        note(empty, missing)
-        note(fault, odd, shown)
-        return np.where(odd | missing, -1, values) if role == "action" else values
-
-    def _states(
-        self, batch: Any, places: Mapping[str, str], mark: str, note: Note, what: str
-    ) -> AnyArray:
+    def _states(self, columns: Named, mark: str, note: Note, name: str) -> AnyArray:
         """Return the states of a batch, or its next states: -1 where there is none."""
         packing = self._index.packing
-        code = np.zeros(batch.num_rows, dtype=np.int64)
-        faulty = np.zeros(batch.num_rows, dtype=np.bool_)
+        code: Any = 0
+        faulty: Any = False
         for variable, stride in zip(self._model.variables, packing.stride.tolist(), strict=True):
-            name = places[variable.name + mark]
-            entries, meaning = batch.column(name), self._values.get(variable.name)
-            values, missing, odd = integers(entries, meaning)
-            digit = values - variable.low
-            odd |= digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
-            names = f"{variable.low}..{variable.high}"
-            domain = names if meaning is None else f"{{{', '.join(meaning)}}}"
-            note(f"have no value in column {name!r}", missing)
-            fault = f"have no value of {variable.name} in {domain} in column {name!r}"
-            note(fault, odd & ~missing, _entry(entries))
-            faulty |= odd | missing
-            digit[odd] = 0
-            code += digit * stride
+            ends = (variable.low, variable.high)
+            what = f"value of {variable.name} in {ends[0]}..{ends[1]}"
+            values, odd = _noted(*columns[variable.name + mark], None, what, note, ends)
+            faulty = faulty | odd
+            code = code + np.where(odd, 0, values - variable.low) * stride
         states = self._index.coded(code)
-        fault = f"have a {what} that the model does not reach"
+        fault = f"have a {name} that the model does not reach"
         note(fault, (states < 0) & ~faulty, lambda i: packing.name(code[i : i + 1]))
         return np.where(faulty, -1, states)
 
     def _pairs_of(self, rows: Columns, note: Note) -> IntArray:
         """Return the pairs (N,) of the model, -1 where it has none; add the rows `taken`."""
-        model, state, action, after = self._model, rows["state"], rows["action"], rows["after"]
+        model, state, action, after = self._model, rows["state"], rows["action"], rows["next state"]
         readable = (state >= 0) & (action >= 0)
-        chosen_rows = np.where(readable, self._index.rows(state, action), -1)
+        taken = rows["taken"] = np.where(readable, self._index.rows(state, action), -1)
 
         def choice(i: int) -> str:
             return f"{model.actions[action[i]]!r} in {model.state_name(int(state[i]))}"
 
         def move(i: int) -> str:
-            return f"{model.row_name(int(chosen_rows[i]))} to {model.state_name(int(after[i]))}"
+            return f"{model.row_name(int(taken[i]))} to {model.state_name(int(after[i]))}"
 
-        note(DISABLED, readable & (chosen_rows < 0), choice)
-        readable = (chosen_rows >= 0) & (after >= 0)
-        pairs = np.where(readable, self.pairs.find(chosen_rows, after), -1)
-        note(SUPPORT, readable & (pairs < 0), move)
+        note("have an action that the state does not have", readable & (taken < 0), choice)
+        readable = (taken >= 0) & (after >= 0)
+        pairs = np.where(readable, self.pairs.find(taken, after), -1)
+        note("lead where the model says they cannot", readable & (pairs < 0), move)
         if "terminated" in rows:
             over = (rows["terminated"] != 0) & (after >= 0)
             self.over[after[over]] = True
             left = over & ~self._absorbing[after]
             note(LEFT, left, lambda i: model.state_name(int(after[i])))
-        rows["taken"] = chosen_rows
         return pairs
 
     def _follow(self, rows: Columns, note: Note) -> tuple[IntArray, IntArray]:
@@ -239,13 +254,17 @@ class LogReader:
         same[0] &= bool(self._last)
         self._check_order(joined, same, note)
         fresh = np.flatnonzero(~same)
-        self.episodes += len(fresh)
+        begun = rows["episode"][fresh]
         again = np.zeros(count, dtype=np.bool_)
-        again[fresh] = self._begun_before(rows["episode"][fresh])
+        again[fresh] = True
+        again[fresh[np.unique(begun, return_index=True)[1]]] = False
+        again[fresh] |= np.isin(begun, self._begun)
         note(AGAIN, again, rows["episode"].__getitem__)
+        self._begun = np.append(self._begun, begun)
+        self.episodes += len(fresh)
         place = np.arange(count)
-        begun = np.maximum.accumulate(np.where(same, -1, place))
-        ages = place - begun + np.where(begun < 0, last.get("age", 0), 0)
+        start = np.maximum.accumulate(np.where(same, -1, place))
+        ages = place - start + np.where(start < 0, last.get("age", 0), 0)
         self._last = {name: column[-1:] for name, column in (rows | {"age": ages}).items()}
         return np.where(same, joined["taken"][:-1], -1), ages
 
@@ -254,46 +273,52 @@ class LogReader:
         follow = same
         if "time" in rows:
             step, times = np.diff(rows["time"]), rows["time"][1:].__getitem__
-            note(DOUBLED, same & (step == 0), times)
-            note(SHUFFLED, same & (step < 0), times)
-            note(MISSING, same & (step > 1), times)
+            note("have the time of the row before: doubled rows", same & (step == 0), times)
+            fault = "come earlier than the row before of their episode: shuffled or doubled rows"
+            note(fault, same & (step < 0), times)
+            fault = "come more than one step after the row before: missing rows"
+            note(fault, same & (step > 1), times)
             follow = same & (step == 1)
         if "terminated" in rows:
-            note(ENDED, same & (rows["terminated"][:-1] != 0))
-        state, after = rows["state"][1:], rows["after"][:-1]
-        note(BROKEN, follow & (state >= 0) & (after >= 0) & (state != after))
-
-    def _begun_before(self, new: IntArray) -> BoolArray:
-        """Return which of the episodes (N,) that begin now were there before."""
-        again = np.isin(new, self._begun)
-        _, first = np.unique(new, return_index=True)
-        again[np.setdiff1d(np.arange(len(new)), first)] = True
-        self._begun = np.append(self._begun, new)
-        return again
+            fault = "come after the end of their episode (`terminated`)"
+            note(fault, same & (rows["terminated"][:-1] != 0))
+        state, after = rows["state"][1:], rows["next state"][:-1]
+        fault = "do not begin in the next state of the row before, of the same episode"
+        note(fault, follow & (state >= 0) & (after >= 0) & (state != after))
 
 
-def integers(
-    column: Any, meaning: Mapping[str, int] | None = None
-) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Return the numbers of a column of Arrow, where entries are missing, and where they are odd.
+def _noted(
+    name: str,
+    column: Any,
+    meaning: Mapping[str, int] | None,
+    what: str,
+    note: Note,
+    ends: tuple[int, int] | None = None,
+) -> tuple[IntArray, BoolArray]:
+    """Return the numbers of a column, and where there are none, which is noted.
 
-    An odd entry is no whole number, or one that `meaning` does not explain. Without `meaning` texts
-    are read as whole numbers. Columns are explained by their different entries, but for integers,
-    which stand for themselves.
+    An odd entry is no whole number, outside of `ends`, or one that `meaning` does not explain.
+    Columns are explained by their different entries, but for integers without a meaning.
     """
     missing = np.array(column.is_null(nan_is_null=True))
     if meaning is None and str(column.type).startswith(("int", "uint")):
-        numbers = np.asarray(column.fill_null(0)).astype(np.int64, copy=False)
-        return numbers, missing, np.zeros(len(column), dtype=np.bool_)
-    entries, at = _explained(column)
-    numbers_of = [_number_of(entry, meaning) for entry in entries]
-    odd = np.array([number is None for number in numbers_of])[at] & ~missing
-    return np.array([number or 0 for number in numbers_of], dtype=np.int64)[at], missing, odd
+        values = np.asarray(column.fill_null(0)).astype(np.int64, copy=False)
+        odd = np.zeros(len(column), dtype=np.bool_)
+    else:
+        entries, at = _explained(column)
+        numbers = [_number_of(str(entry), meaning) for entry in entries]
+        values = np.array([number or 0 for number in numbers], dtype=np.int64)[at]
+        odd = np.array([number is None for number in numbers])[at]
+    if ends is not None:
+        odd |= (values < ends[0]) | (values > ends[1])
+    note(f"have no value in column {name!r}", missing)
+    fault = f"have no {what} in column {name!r}"
+    note(fault, odd & ~missing, lambda i: repr(column[i].as_py()))
+    return values, odd | missing
 
 
-def _number_of(entry: Any, meaning: Mapping[str, int] | None) -> int | None:
+def _number_of(text: str, meaning: Mapping[str, int] | None) -> int | None:
     """Return the number that an entry stands for, None if it stands for none."""
-    text = str(entry)
     if meaning is not None:
         return meaning.get(text)
     if text in ("true", "True", "false", "False"):
@@ -319,26 +344,14 @@ def floats(column: Any) -> FloatArray:
 
 
 def _explained(column: Any) -> tuple[list[Any], IntArray]:
-    """Return the different entries of a column, and which of them (N,) stands where.
-
-    Lists and other nested entries are not told apart.
-    """
-    if str(column.type).startswith(("list", "large_list", "fixed_size_list", "struct", "map")):
+    """Return the different entries of a column, and which of them (N,) stands where."""
+    if str(column.type).startswith(NESTED):
         return ["a nested entry"], np.zeros(len(column), dtype=np.int64)
-    encoded = _encoded(column)
-    return encoded.dictionary.to_pylist() or [None], np.asarray(encoded.indices.fill_null(0))
-
-
-def _encoded(column: Any) -> Any:
     dictionary = str(column.type).startswith("dictionary")
-    return column if dictionary else column.dictionary_encode()
+    encoded = column if dictionary else column.dictionary_encode()
+    return encoded.dictionary.to_pylist() or [None], np.asarray(encoded.indices.fill_null(0))
 
 
 def _is_text(column: Any) -> bool:
     kind = str(column.type)
     return "string" in kind or "utf8" in kind
-
-
-def _entry(column: Any) -> Callable[[int], str]:
-    """Return what shows an entry as it stands in the table."""
-    return lambda i: repr(column[i].as_py())

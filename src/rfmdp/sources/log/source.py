@@ -1,6 +1,6 @@
 """Logs: recorded transitions in tables and files of any size, as a source of counts.
 
-    log = read_log(model, "log.parquet", manifest=Manifest("none"))
+    log = read_log(model, "log.parquet", selection="none")
     run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
 
 One pass checks every row of the data. A second one counts outcomes of a learning model, what its
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import LEVEL, Check, Evidence
-from rfmdp.sources.log.manifest import Manifest, Selection
 from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.source import Paid, Payer, Source
@@ -30,6 +30,7 @@ from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import FloatArray, IntArray
 
+SELECTIONS = ("none", "unknown", "outcome")
 OFTEN = 0.5  # seconds between two reports of progress
 MANY = 10_000  # faults after which nothing more is read
 TWINS = 20  # steps from which on equal tables are the same one, and no chance
@@ -41,21 +42,23 @@ class Log(Source):
     """Recorded transitions of a system with a known structure; `read_log` makes it."""
 
     def __init__(
-        self, model: FactoredMDP, tables: list[LogTable], manifest: Manifest, level: float
+        self,
+        model: FactoredMDP,
+        tables: list[LogTable],
+        selection: str,
+        columns: Mapping[str, str | None],
+        level: float,
+        progress: Callable[[int, float], None] | None,
     ) -> None:
-        self.model, self.manifest, self.level = model, manifest, level
+        self.model, self.selection, self.level = model, selection, level
         self.structure = Structure.of(model)
-        self._tables, self._paid = tables, Paid.nothing(model.rows)
+        self._tables, self._columns, self._paid = tables, columns, Paid.nothing(model.rows)
         self.steps = 0  # number of transitions
-        self.digest = ""  # of the data
-
-    def read(self, progress: Callable[[int, float], None] | None) -> None:
-        """Look at every row of the data; see `read_log`."""
         problems = Problems()
-        self._reader = reader = LogReader(self.model, self.manifest, problems)
+        self._reader = reader = LogReader(model, columns, problems)
         digests: dict[str, str] = {}
         started, told = time.monotonic(), 0.0
-        for table in self._tables:
+        for table in tables:
             digest, before = hashlib.sha256(), self.steps
             for steps in reader.transitions(table):
                 self.steps += len(steps.pairs)
@@ -73,7 +76,7 @@ class Log(Source):
             digests[digest.hexdigest()] = table.name
         if problems.count:
             raise problems.error(ADVICE)
-        self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()
+        self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()  # of the data
 
     @property
     def trajectories(self) -> int:
@@ -92,7 +95,7 @@ class Log(Source):
             "source": "log",
             "structure": structure_of(self.model),
             "data": self.digest,
-            "selection": self.manifest.selection.value,
+            "selection": self.selection,
             "alarm level": repr(self.level),
         }
 
@@ -122,11 +125,11 @@ class Log(Source):
             If the data may have been selected by their outcomes: nothing would be guaranteed. If
             there are none. Or if they contradict the rewards that are declared.
         """
-        if self.manifest.selection is not Selection.NONE:
+        if self.selection != "none":
             raise DataError(
                 "Data: a guarantee needs data from which nothing was left out for its outcome, and "
-                f"their selection is {self.manifest.selection.value!r}; if it is none, say so "
-                '(`manifest={"selection": "none"}`).'
+                f"their selection is {self.selection!r}; if it is none, say so "
+                '(`selection="none"`).'
             )
         if not self.steps:
             raise DataError("Data: there must be a transition to learn from, the tables are empty.")
@@ -134,7 +137,7 @@ class Log(Source):
             self._check_ends(declared)
         evidence = Evidence(counted, self._reader.followed)
         self._paid = Paid.nothing(self.model.rows)
-        reader, differ = LogReader(self.model, self.manifest, Problems()), Problems()
+        reader, differ = LogReader(self.model, self._columns, Problems()), Problems()
         for table in self._tables:
             for steps in reader.transitions(table):
                 rows = reader.pairs.rows[steps.pairs]
@@ -164,9 +167,9 @@ class Log(Source):
         Raises
         ------
         DataError
-            If the manifest names no column of rewards.
+            If no column of rewards is named.
         """
-        if self.manifest.columns.get("reward") is None:
+        if self._columns.get("reward") is None:
             raise DataError(
                 "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."
             )
@@ -184,20 +187,20 @@ class Log(Source):
 
 
 def _compare(declared: FloatArray, paid: FloatArray, note: Note) -> None:
-    """Note rows (N,) that did not pay what is declared."""
-
-    def shown(i: int) -> str:
-        number = f"{paid[i]:g}" if np.isfinite(paid[i]) else "no number"
-        return f"{number} instead of {declared[i]:g}"
-
+    """Note rows (N,) that did not pay what is declared; infinity is no number."""
     alike = np.abs(paid - declared) <= SINGLE * np.maximum(1.0, np.abs(declared))
-    note("pay another reward than was declared", ~alike, shown)
+    note(
+        "pay another reward than was declared",
+        ~alike,
+        lambda i: f"{paid[i]:g} instead of {declared[i]:g}".replace("inf", "no number"),
+    )
 
 
 def read_log(
     model: FactoredMDP,
     *tables: Any,
-    manifest: Manifest | None = None,
+    selection: str = "unknown",
+    columns: Mapping[str, str | None] = MappingProxyType({}),
     level: float = LEVEL,
     progress: Callable[[int, float], None] | None = None,
 ) -> Log:
@@ -211,8 +214,14 @@ def read_log(
     tables
         Files (.parquet, .csv, .arrow, folders of these), tables of Arrow, pandas or polars, or
         arrays by name.
-    manifest
-        How rows were chosen and which column holds what; see `Manifest`.
+    selection
+        Whether rows were left out because of their outcome: "none", everything that happened is
+        there; "unknown", nobody knows; "outcome", successes for instance. Only "none" allows a
+        guarantee.
+    columns
+        The column of a variable (`x`), of its next value (`x'`), of the action and of the other
+        roles: episode, time, terminated, reward. By default a variable x stands in the column `x`,
+        its next value in `next_x` or `x'`. None: there is no such column, or it is not to be read.
     level
         Probability, above 0 and below 1, with which some check of the assumptions gives a false
         alarm.
@@ -227,9 +236,9 @@ def read_log(
     number = isinstance(level, int | float | np.floating) and not isinstance(level, bool)
     if not number or not 0.0 < level < 1.0:
         raise DataError(f"level: must be a number above 0 and below 1, found {level!r}.")
+    if selection not in SELECTIONS:
+        raise DataError(f"selection: must be one of {', '.join(SELECTIONS)}, found {selection!r}.")
     if not tables:
         raise DataError("Data: there must be a table, found none.")
     opened = [one for i, table in enumerate(tables, start=1) for one in open_table(table, i)]
-    log = Log(model, opened, Manifest() if manifest is None else manifest, level)
-    log.read(progress)
-    return log
+    return Log(model, opened, selection, columns, level, progress)

@@ -48,21 +48,7 @@ class LogTable:
 
 
 def open_table(table: Any, number: int) -> list[LogTable]:
-    """Return the tables that something is: a file, those of a folder, a table in memory.
-
-    Parameters
-    ----------
-    table
-        A path (.parquet, .csv, .arrow, a folder of these), a table of Arrow, pandas or polars, or
-        arrays by name.
-    number
-        Its number among all, for messages.
-
-    Raises
-    ------
-    DataError, FileError, UnsupportedError
-        If it is none of these, or cannot be read.
-    """
+    """Return the tables that something is: a file, those of a folder, a table in memory."""
     library = arrow()
     if isinstance(table, str | os.PathLike):
         path = Path(table)
@@ -153,16 +139,7 @@ def _line(error: Exception) -> str:
 
 
 def table_of(model: FactoredMDP, data: Transitions) -> Any:
-    """Return an Arrow table: episode, t, variables, action, next values.
-
-    Examples
-    --------
-    >>> import rfmdp as rf
-    >>> from rfmdp.sources.simulator import record
-    >>> model = rf.open_model("chain", {"M": 4})
-    >>> table_of(model, record(model, None, steps=2, trajectories=3)).num_rows
-    6
-    """
+    """Return an Arrow table: episode, t, variables, action, next values."""
     if not model.variables:
         raise ModelError("A table needs variables, by which states are told; the model has none.")
     library = arrow()
@@ -195,10 +172,10 @@ def write_log(model: FactoredMDP, data: Transitions, path: str | os.PathLike[str
     """
     library = arrow()
     check_ending(path)
-    writers: dict[str, Callable[[Any, str], None]] = {
+    writer = {
         ".parquet": library.parquet.write_table,
         ".arrow": library.feather.write_feather,
         ".csv": library.csv.write_csv,
-    }
-    with replacing(Path(path)) as temporary:
-        writers[Path(path).suffix](table_of(model, data), str(temporary))
+    }[Path(path).suffix]
+    with replacing(path) as temporary:
+        writer(table_of(model, data), str(temporary))
