@@ -13,11 +13,11 @@ plus a constant; and that sum is at most n times u of the first state. Nothing h
 be any numbers. Where nature helps, one answer must do both parts of `keep`. That is asked of
 answers whose successors all have u at most u here; the mean then follows.
 
-Candidates come from discounted games: with a mean of n steps their values are n g + h + c / n, with
-g the gain and h the bias, so twice the value of 2 n steps less that of n steps is 3 n g + h. This h
-also prices moves between states of different gain. States of (nearly) the same gain get one u.
-Where a proof fails u is moved outwards: states that only climb by the time that they take, others
-by what they lack.
+Candidates come from policy iteration. The chain of both players' choices has a gain g, the mean of
+every state, and a bias h with g + h = reward + mean of h; both are solved for, so neither periods
+nor slow mixing matter. Rows and answers are best for h + price * g: it prices moves between states
+of different gain. States of one g get one u. Where a proof fails u is moved outwards: states that
+only climb by the time that they take, others by what they lack.
 
 States to which no cycle leads are passed once at most, and what is paid there counts for nothing.
 They come last, bottom first: u is the mean of u over the successors, and h is so far out that no
@@ -30,22 +30,27 @@ from dataclasses import replace
 
 import numpy as np
 
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import row_span
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.discounted import all_open
-from rfmdp.outer.graph.components import components
+from rfmdp.outer.graph.components import components, strong_components
 from rfmdp.outer.graph.region import Region
-from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
-from rfmdp.ragged import entries, renumbered, segment_all, segment_any
+from rfmdp.ragged import entries, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-HORIZONS = (1e2, 1e4, 1e6)  # mean numbers of steps of the discounted games, and twice those
-SAME = 0.05  # of the width that is wanted: gains that differ by less are one
-CLIMB = 1e-3  # of that width: what a step climbs at least
+PRICES = (1e3, 1e5, 1e7)  # of gain, in bias: how many steps the choice of a better one is worth
+POLICIES, ANSWERS = 60, 6  # of policy iteration at one price; nature's to one policy
+RARE = 1e-12  # probability that an answer means to be none
+FIRST = 100  # sweeps to a first policy, at most
+STILL = 1e-12  # of the largest value: a smaller change is none
+SAME = 0.01  # of the width that is wanted: gains of classes that differ by less are one
+EXACT = 1e-12  # of the largest gain: rounding of a gain that is met almost surely
+CLIMB = 1e-3  # of the width that is wanted: what a step climbs at least
 OUT = 1e-6  # how much farther out than needed a witness is where nothing depends on it
 TIE = 1e-12  # of the values of a row: means this near to u are looked at by vertices
 ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of the chain that says how long climbs take
@@ -61,21 +66,14 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     nothing = np.zeros(states)
     witness = {-1.0: nothing, 1.0: nothing}
     passage = Passage(all_open(problem))
-    guess = PolicyIteration(*_discounted(task, passage, HORIZONS[0])).start(None)
+    search = GainIteration(task, passage)
     try:
-        for steps in HORIZONS:
-            values = []
-            for horizon in (steps, 2.0 * steps):
-                search = PolicyIteration(*_discounted(task, passage, horizon))
-                search.improve(guess, max(1e-3 * task.limits.precision / horizon, 2.0 * UNIT))
-                values.append(guess.value.copy())
-                guess.value *= 2.0  # where the next one is about
-            bias = 2.0 * values[1] - values[0]
-            guess.value = values[1] * (HORIZONS[1] / (2.0 * HORIZONS[0]))
+        for price in PRICES:
+            search.improve(price)
             with task.stats.phase("certify"):
                 for side in (-1.0, 1.0):
-                    _improve(Gains(task, passage, bias, guess.choice, side), result, witness)
-            if task.closed(result.lower, result.upper, result.value):
+                    _improve(Gains(task, passage, search, side), result, witness)
+            if task.closed(result.lower, result.upper, result.value) or search.equal:
                 break
     except STOPS as stop:
         result.stopped = status_of(stop)
@@ -84,14 +82,143 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     return result
 
 
-def _discounted(task: Task, passage: Passage, steps: float) -> tuple[Task, Region]:
-    """Return the task of a discounted game of so many steps on average, and where it is played.
+class GainIteration:
+    """Policy iteration: `choice` (S,), with `gain`, `bias` and `passing` of its chain, (S,) each.
 
-    States that are passed once are left out: no other state's value depends on theirs.
+    `passing` is how many steps a state takes before it can come back for ever.
     """
-    problem = replace(task.problem, discount=1.0 - 1.0 / steps)
-    operator = Operator(problem, task.operator.inner, task.stats)
-    return replace(task, operator=operator), replace(passage.region, problem=problem)
+
+    def __init__(self, task: Task, passage: Passage) -> None:
+        self.task, self.model = task, task.problem.model
+        self.choice = self.model.row_ptr[:-1].copy()
+        self.gain, self.bias, self.passing = np.zeros((3, self.model.states))
+        self.price = 0.0
+        self._latest = np.empty(0)  # rows and answers
+        self._states = np.flatnonzero(~passage.once)
+        self._rows = entries(self.model.row_ptr, self._states)
+        self._every = np.ones(self.model.rows, dtype=np.bool_)
+
+    @property
+    def equal(self) -> bool:
+        """Whether all states have one gain, so that no price matters."""
+        return bool(np.ptp(self.gain[self._states]) == 0.0) if len(self._states) else True
+
+    @property
+    def width(self) -> float:
+        """How close bounds have to be."""
+        scale = max(largest(self.gain), 1e-3 * largest(self.task.problem.reward))
+        return self.task.limits.precision * scale
+
+    @property
+    def value(self) -> FloatArray:
+        """What choices are made by, (S,): the bias, and the gain at its price."""
+        least = float(self.gain[self._states].min()) if len(self._states) else 0.0
+        return self.bias + self.price * (self.gain - least)
+
+    def improve(self, price: float) -> None:
+        """Take best rows against nature's best answers until that changes nothing."""
+        if not self.price:
+            value = self.value
+            for _ in range(min(FIRST, (len(self._rows) - len(self._states)) // 10)):
+                self._choose(value, 0.0)
+        self.price = price
+        for _ in range(POLICIES if len(self._states) else 0):
+            value = self.value
+            same = max(STILL * largest(value), 0.1 * SAME * self.width)
+            self._choose(value.copy(), same)
+            for _ in range(ANSWERS):
+                latest = self.value
+                self.task.clock.tick("solve", 0.0)
+                self._evaluate()
+                if largest(self.value - latest) <= same:
+                    break
+            if largest(self.value - value) <= same:
+                return
+
+    def _choose(self, value: FloatArray, slack: float) -> None:
+        """Take the rows that are best for a value (S,), which is swept so, in place."""
+        operator = self.task.operator
+        operator.backup(value, self._rows)
+        q = operator.middle(self._rows, self._every)
+        operator.choose(q, self._states, self.choice, value, slack)
+        operator.stats.robust_sweeps += 1
+
+    def _evaluate(self) -> None:
+        """Find gain and bias of the chain of the policy and nature's best answers to it.
+
+        They are what is paid, and how long it takes, until the play meets one state of a class, for
+        every class of states that come back for ever.
+        """
+        model, states, count = self.model, self._states, len(self._states)
+        rows = self.choice[states]
+        answers = self.task.operator.inner.respond(self.value, rows)
+        latest, self._latest = self._latest, np.append(rows, answers)
+        if np.array_equal(latest, self._latest):
+            return
+        begin = successor_starts(model, rows)
+        number = np.full(model.states, -1, dtype=np.int32)
+        number[states] = np.arange(count)
+        taken = answers > RARE
+        answers[~taken] = 0.0
+        pointers = starts(taken)[begin]
+        after = number[model.successors[entries(model.successor_ptr, rows)]][taken]
+        one_row, every = np.arange(count + 1), np.ones(count, dtype=np.bool_)
+        edges = one_row, one_row[:-1], pointers, after
+        label, _, classes = strong_components(edges, every, every)
+        home = np.repeat(label, np.diff(pointers))
+        closed = np.ones(classes, dtype=np.bool_)
+        closed[home[home != label[after]]] = False
+        first = np.full(classes, count)
+        np.minimum.at(first, label, np.arange(count))
+        meets = np.flatnonzero(closed)
+        met = np.zeros(count, dtype=np.bool_)
+        met[first[meets]] = True
+        going = np.flatnonzero(~met)
+        chain = Chain(
+            model, Nodes.alone(states[going]), self.choice, answers[entries(begin, going)],
+            np.zeros(model.states), np.zeros(model.rows),
+        )  # fmt: skip
+
+        def total(paid: FloatArray, ends: FloatArray) -> FloatArray:
+            """Return what is paid (n,) until a place is met, plus what is paid there (n,)."""
+            value, reward = np.zeros(model.states), np.zeros(model.rows)
+            value[states[met]], reward[rows] = ends[met], paid
+            chain.pay(value, reward)
+            accuracy = np.full(len(going), 1e-9 * max(largest(paid), largest(ends)))
+            if not (chain.direct and chain.solve()):
+                chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
+            chain.put(value)
+            return value[states]
+
+        reward, nothing = self.task.problem.reward[rows], np.zeros(count)
+        length, paid = (
+            each[met] + segment_sum(answers[taken] * total(each, nothing)[after], pointers)[met]
+            for each in (np.ones(count), reward)
+        )
+        recurs = closed[label]
+        class_gain = np.zeros(classes)
+        class_gain[label[met]] = self._alike(paid / length)
+        gain = total(nothing, class_gain[label])
+        gain = np.where(recurs, class_gain[label], self._snapped(gain, class_gain[meets]))
+        self.gain[states] = gain
+        self.bias[states] = total(np.where(met, 0.0, reward - gain), nothing)
+        self.passing[states] = total(np.where(recurs, 0.0, 1.0), nothing)
+
+    def _alike(self, gain: FloatArray) -> FloatArray:
+        """Return gains of classes, one number for those that are nearly the same."""
+        order = np.argsort(gain)
+        level = np.concatenate([[0], np.cumsum(np.diff(gain[order]) > SAME * self.width)])
+        alike = np.empty_like(gain)
+        alike[order] = gain[order][np.searchsorted(level, level)]
+        return alike
+
+    def _snapped(self, gain: FloatArray, exact: FloatArray) -> FloatArray:
+        """Return gains of which those near to that of a class have no rounding."""
+        near = np.sort(exact)
+        place = np.clip(np.searchsorted(near, gain), 1, max(len(near) - 1, 1))
+        below, above = near[place - 1], near[np.minimum(place, len(near) - 1)]
+        nearest = np.where(gain - below <= above - gain, below, above)
+        return np.where(np.abs(gain - nearest) <= EXACT * largest(exact), nearest, gain)
 
 
 def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]) -> None:
@@ -110,13 +237,15 @@ def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]
 class Gains:
     """The search for a bound of one side (+1 upper) with a given witness."""
 
-    def __init__(
-        self, task: Task, passage: Passage, bias: FloatArray, choice: IntArray, side: float
-    ) -> None:
+    def __init__(self, task: Task, passage: Passage, search: GainIteration, side: float) -> None:
         problem = task.problem
         self.task, self.side, self.model = task, side, problem.model
-        self.passage, self.bias = passage, bias.copy()
-        self.fixed = choice.copy() if side == -problem.agent.sign else None
+        self.passage, self.gain = passage, search.gain
+        # on the way to where they stay states may lose a little, so that rounding costs nothing
+        self.width = max(search.width, 1e4 * UNIT * largest(search.value))
+        shift = 0.1 * self.width / max(largest(search.passing), 1.0)
+        self.bias = bias = search.value + side * shift * search.passing
+        self.fixed = search.choice.copy() if side == -problem.agent.sign else None
         self.helps = problem.nature.sign == -side
         rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
         self.rows = rows[~passage.once[self.model.row_states[rows]]]
@@ -145,12 +274,13 @@ class Gains:
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""
         task, side = self.task, self.side
-        gain = np.where(self.passage.once, 0.0, self._best(self.paid))
-        scale = max(largest(gain), 1e-3 * largest(task.problem.reward))
-        width = max(task.limits.precision * scale, 1e4 * UNIT * max(largest(self.bias), scale))
-        label = self._clusters(gain, SAME * width)
-        u = self._spread(gain, label)
-        u = u + side * SAME * task.limits.precision * np.abs(u)
+        width = self.width
+        label = np.unique(self.gain, return_inverse=True)[1]
+        need = np.where(self.passage.once, self.gain, self._best(self.paid))
+        near = side * (need - self.gain) <= 0.5 * width
+        u = self._spread(
+            np.where(near, side * np.maximum(side * need, side * self.gain), self.gain), label
+        )
         for _ in range(ROUNDS):
             task.clock.tick("certify", width)
             keep, climb = self._needs(u, CLIMB * width)
@@ -164,13 +294,6 @@ class Gains:
             need = np.where(climbing, u, need)
             u = self._spread(np.where(side * (need - u) > 0.0, need, u), label)
         return None
-
-    def _clusters(self, gain: FloatArray, width: float) -> IntArray:
-        """Return the groups (S,) of states that may come back to each other with about one gain."""
-        order = np.argsort(gain, kind="stable")
-        level = np.empty(len(gain), dtype=np.int64)
-        level[order] = np.concatenate([[0], np.cumsum(np.diff(gain[order]) > width)])
-        return renumbered(level * len(gain) + self.passage.component)
 
     def _best(self, need: FloatArray) -> FloatArray:
         """Return what all rows (n,) that count need, per state (S,); infinitely little if none."""
