@@ -135,11 +135,10 @@ class GainIteration:
                 return
 
     def _evaluate(self, slack: float) -> bool:
-        """Find gain and bias of the chain of the policy and nature's answers; return if it is new.
+        """Find gain and bias of the chain of policy and answers; return whether it is a new one.
 
-        Nature changes those that get better by more than `slack`: equal ones would come and go.
-        They are what is paid, and how long it takes, until the play meets one state of a class, for
-        every class of states that come back for ever.
+        Answers change if they get better by more than `slack`: equal ones would come and go. A gain
+        is what is paid, over the steps, until the play is back at one state of its class.
         """
         model, rows, count = self.model, self.choice, self.model.states
         answers = self.task.operator.inner.respond(self.value, rows)
