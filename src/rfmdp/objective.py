@@ -74,7 +74,9 @@ class Objective:
     @property
     def span(self) -> tuple[int, int | None]:
         """The first and the last number of steps that count; None: for ever."""
-        return getattr(self, "earliest", 0), getattr(self, "latest", None)
+        step = getattr(self, "step", None)
+        last = getattr(self, "latest", getattr(self, "steps", None))
+        return (getattr(self, "earliest", 0), last) if step is None else (step, step)
 
     @property
     def layers(self) -> int:
@@ -184,12 +186,8 @@ class Next(Objective):
     target: StateSet
 
     rewarded: ClassVar[bool] = False
+    step: ClassVar[int] = 1
     words: ClassVar[str] = "X {target}"
-
-    @property
-    def span(self) -> tuple[int, int | None]:
-        """One step."""
-        return 1, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +211,6 @@ class Cumulative(Objective):
 
     words: ClassVar[str] = "C{factor}<={0.steps}"
 
-    @property
-    def span(self) -> tuple[int, int | None]:
-        """From the beginning to the last step."""
-        return 0, self.steps
-
 
 @dataclass(frozen=True, slots=True)
 class Instantaneous(Objective):
@@ -228,11 +221,6 @@ class Instantaneous(Objective):
 
     summed: ClassVar[bool] = False
     words: ClassVar[str] = "I={0.step}"
-
-    @property
-    def span(self) -> tuple[int, int | None]:
-        """One step alone."""
-        return self.step, self.step
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,3 +218,21 @@ def test_what_is_passed_once_counts_for_nothing(agent, nature):
 def model_end(model):
     """Return the states in which the clock has stopped."""
     return model.valuations[:, [v.name for v in model.variables].index("t")] == 8
+
+
+@pytest.mark.parametrize("states", [300, 3000])
+def test_slow_mixing_is_solved_for(states):
+    """A long queue mixes slowly, and what a chain pays is an equation, not many steps."""
+    model = parse_prism(QUEUE.replace("N = 12", f"N = {states}"))
+    bounds = solve(model, "Rmin=? [ S ]").require_certified().at_initial()
+    assert bounds.lower <= 2.6871165643 <= bounds.upper
+
+
+def test_what_is_paid_on_the_way_is_nothing():
+    """Coins are thrown at first only: the mean is exactly 0, though states come back for long."""
+    die = parse_prism("dtmc module die s:[0..2]; [] s=0 -> 0.5:(s'=1)+0.5:(s'=2); "
+                      "[] s=1 -> 0.5:(s'=0)+0.5:(s'=2); [] s=2 -> true; endmodule "
+                      'rewards "coins" s<2 : 1; endrewards')  # fmt: skip
+    solution = solve(die, 'R{"coins"}=? [ LRA ]').require_certified()
+    assert solution.at_initial().lower == solution.at_initial().upper == 0.0
+    assert verify(solution).valid

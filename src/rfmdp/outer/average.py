@@ -13,42 +13,49 @@ plus a constant; and that sum is at most n times u of the first state. Nothing h
 be any numbers. Where nature helps, one answer must do both parts of `keep`. That is asked of
 answers whose successors all have u at most u here; the mean then follows.
 
-Candidates come from discounted games: with a mean of n steps their values are n g + h + c / n, with
-g the gain and h the bias, so twice the value of 2 n steps less that of n steps is 3 n g + h. This h
-also prices moves between states of different gain. States of (nearly) the same gain get one u.
-Where a proof fails u is moved outwards: states that only climb by the time that they take, others
-by what they lack.
+Candidates come from policy iteration. The chain of both players' choices has a gain g, the mean of
+every state, and a bias h with g + h = reward + mean of h; both are solved for, so neither periods
+nor slow mixing matter. Rows and answers are best for h + price * g: it prices moves between states
+of different gain. States of one g get one u. Where a proof fails u is moved outwards: states that
+only climb by the time that they take, others by what they lack.
 
-States to which no cycle leads are passed once at most, and what is paid there counts for nothing.
-They come last, bottom first: u is the mean of u over the successors, and h is so far out that no
-reward matters.
+States to which no cycle leads are passed once at most, and what is paid there counts for nothing:
+their h is so far out that no reward matters.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import row_span
-from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.discounted import all_open
-from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.region import Region
-from rfmdp.outer.policy_iteration import PolicyIteration
+from rfmdp.outer.chain import AndersonMixture, Chain, Nodes
+from rfmdp.outer.graph.components import components, strong_components
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
-from rfmdp.ragged import entries, renumbered, segment_all, segment_any
+from rfmdp.ragged import entries, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-HORIZONS = (1e2, 1e4, 1e6)  # mean numbers of steps of the discounted games, and twice those
-SAME = 0.05  # of the width that is wanted: gains that differ by less are one
-CLIMB = 1e-3  # of that width: what a step climbs at least
+Moves: TypeAlias = tuple[FloatArray, IntArray, IntArray]
+"""Of every state of a chain: shares, states to move to, pointers (S + 1,)."""
+
+PRICES = (1e3, 1e5, 1e7)  # of gain, in bias: how many steps the choice of a better one is worth
+POLICIES, ANSWERS = 60, 6  # of policy iteration at one price; nature's to one policy
+RARE = 1e-12  # probability that an answer means to be none
+STILL = 1e-12  # of the largest value: a smaller change is none
+SAME = 0.01  # of the width that is wanted: gains of classes that differ by less are one
+EXACT = 1e-12  # of the largest gain: rounding of a gain that is met almost surely
+CLIMB = 1e-4  # of the width that is wanted: what a step climbs at least
 OUT = 1e-6  # how much farther out than needed a witness is where nothing depends on it
 TIE = 1e-12  # of the values of a row: means this near to u are looked at by vertices
-ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of the chain that says how long climbs take
+BURST = 10  # sweeps between two extrapolations
+ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of a chain that is too large to be solved
 
 
 def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
@@ -60,22 +67,15 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
     nothing = np.zeros(states)
     witness = {-1.0: nothing, 1.0: nothing}
-    passage = Passage(all_open(problem))
-    guess = PolicyIteration(*_discounted(task, passage, HORIZONS[0])).start(None)
+    search = GainIteration(task)
     try:
-        for steps in HORIZONS:
-            values = []
-            for horizon in (steps, 2.0 * steps):
-                search = PolicyIteration(*_discounted(task, passage, horizon))
-                search.improve(guess, max(1e-3 * task.limits.precision / horizon, 2.0 * UNIT))
-                values.append(guess.value.copy())
-                guess.value *= 2.0  # where the next one is about
-            bias = 2.0 * values[1] - values[0]
-            guess.value = values[1] * (HORIZONS[1] / (2.0 * HORIZONS[0]))
+        for price in PRICES:
+            search.improve(price)
             with task.stats.phase("certify"):
                 for side in (-1.0, 1.0):
-                    _improve(Gains(task, passage, bias, guess.choice, side), result, witness)
-            if task.closed(result.lower, result.upper, result.value):
+                    if task.can_prove(side):
+                        _improve(Gains(task, search, side), result, witness)
+            if task.closed(result.lower, result.upper, result.value) or search.equal:
                 break
     except STOPS as stop:
         result.stopped = status_of(stop)
@@ -84,20 +84,160 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     return result
 
 
-def _discounted(task: Task, passage: Passage, steps: float) -> tuple[Task, Region]:
-    """Return the task of a discounted game of so many steps on average, and where it is played.
+class GainIteration:
+    """Policy iteration: `choice` (S,), with `gain`, `bias` and `passing` of its chain, (S,) each.
 
-    States that are passed once are left out: no other state's value depends on theirs.
+    `passing` is how many steps a state takes before it can come back for ever.
     """
-    problem = replace(task.problem, discount=1.0 - 1.0 / steps)
-    operator = Operator(problem, task.operator.inner, task.stats)
-    return replace(task, operator=operator), replace(passage.region, problem=problem)
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.model = task, task.problem.model
+        self.choice = self.model.row_ptr[:-1].copy()
+        self.gain, self.bias, self.passing = np.zeros((3, self.model.states))
+        self.price = 0.0
+        self._evaluated = np.empty(0, dtype=np.int64)  # rows
+        self._answers = np.zeros(self.model.transitions)  # nature's last ones, of all rows
+        self._states, self._rows = np.arange(self.model.states), np.arange(self.model.rows)
+        self._every = np.ones(self.model.rows, dtype=np.bool_)
+
+    @property
+    def equal(self) -> bool:
+        """Whether all states have one gain, so that no price matters."""
+        return bool(np.ptp(self.gain) == 0.0)
+
+    @property
+    def width(self) -> float:
+        """How close bounds have to be."""
+        scale = max(largest(self.gain), 1e-3 * largest(self.task.problem.reward))
+        return self.task.limits.precision * scale
+
+    @property
+    def value(self) -> FloatArray:
+        """What choices are made by, (S,): the bias, and the gain at its price."""
+        value: FloatArray = self.bias + self.price * (self.gain - self.gain.min())
+        return value
+
+    def improve(self, price: float) -> None:
+        """Take best rows against nature's best answers until that changes nothing."""
+        self.price, operator = price, self.task.operator
+        for _ in range(POLICIES):
+            value, before = self.value, self.choice.copy()
+            same = max(STILL * largest(value), 0.1 * SAME * self.width)
+            operator.backup(value, self._rows)
+            q = operator.middle(self._rows, self._every)
+            operator.choose(q, self._states, self.choice, value.copy(), same)
+            operator.stats.robust_sweeps += 1
+            for _ in range(ANSWERS):
+                self.task.clock.tick("solve", 0.0)
+                if not self._evaluate(same):
+                    break
+            if np.array_equal(before, self.choice) and largest(self.value - value) <= same:
+                return
+
+    def _evaluate(self, slack: float) -> bool:
+        """Find gain and bias of the chain of policy and answers; return whether it is a new one.
+
+        Answers change if they get better by more than `slack`: equal ones would come and go. A gain
+        is what is paid, over the steps, until the play is back at one state of its class.
+        """
+        model, rows, count = self.model, self.choice, self.model.states
+        answers = self.task.operator.inner.respond(self.value, rows)
+        begin, places = successor_starts(model, rows), entries(model.successor_ptr, rows)
+        answers[answers <= RARE] = 0.0
+        before, here = self._answers[places], self.value[model.successors[places]]
+        better = (
+            segment_sum((answers - before) * here, begin) * self.task.problem.nature.sign > slack
+        )
+        better |= segment_sum(before, begin) == 0.0
+        if not better.any() and np.array_equal(rows, self._evaluated):
+            return False
+        answers = np.where(np.repeat(better, np.diff(begin)), answers, before)
+        self._evaluated, self._answers[places] = rows.copy(), answers
+        taken = answers > 0.0
+        pointers = starts(taken)[begin]
+        after = model.successors[places][taken].astype(np.int64)
+        one_row, every = np.arange(count + 1), np.ones(count, dtype=np.bool_)
+        edges = one_row, one_row[:-1], pointers, after
+        label, _, classes = strong_components(edges, every, every)
+        home = np.repeat(label, np.diff(pointers))
+        closed = np.ones(classes, dtype=np.bool_)
+        closed[home[home != label[after]]] = False
+        first = np.full(classes, count)
+        np.minimum.at(first, label, self._states)
+        recurs, met = closed[label], np.zeros(count, dtype=np.bool_)
+        met[first[closed]] = True
+        reward, nothing = self.task.problem.reward[rows], np.zeros(count)
+        chain, bias = self._until(met, answers, begin), nothing
+        class_gain = np.zeros(classes)
+        if chain.direct:
+            length, paid = (
+                each
+                + segment_sum(answers[taken] * self._total(chain, each, nothing)[after], pointers)
+                for each in (np.ones(count), reward)
+            )
+            class_gain[label[met]] = _alike(paid[met] / length[met], SAME * self.width)
+        else:
+            met, moves = recurs, (answers[taken], after, pointers)
+            chain = self._until(met, answers, begin)
+            bias, class_gain = self._mix(label, recurs, moves, reward)
+        ends = class_gain[label]
+        gain = np.where(recurs, ends, self._total(chain, nothing, np.where(met, ends, 0.0)))
+        self.gain = gain = _alike(gain, EXACT * largest(gain))
+        self.bias = self._total(chain, reward - gain, bias)
+        self.passing = self._total(chain, np.where(recurs, 0.0, 1.0), nothing)
+        return True
+
+    def _until(self, met: BoolArray, answers: FloatArray, begin: IntArray) -> Chain:
+        """Return the chain of the policy until some places (S,) are met."""
+        going, nothing = np.flatnonzero(~met), np.zeros(len(met))
+        return Chain(
+            self.model, Nodes.alone(going), self.choice, answers[entries(begin, going)],
+            nothing, np.zeros(self.model.rows),
+        )  # fmt: skip
+
+    def _total(self, chain: Chain, paid: FloatArray, ends: FloatArray) -> FloatArray:
+        """Return what a chain pays (S,) until a place is met, plus the number (S,) of that."""
+        value, reward = ends.copy(), np.zeros(self.model.rows)
+        value[chain.nodes.states], reward[self.choice] = 0.0, paid
+        chain.pay(value, reward)
+        accuracy = np.full(len(chain.x), 1e-9 * max(largest(paid), largest(ends)))
+        if not (chain.direct and chain.solve()):
+            chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
+        chain.put(value)
+        return value
+
+    def _mix(
+        self, label: IntArray, recurs: BoolArray, moves: Moves, reward: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bias (S,) and gain of closed classes that are too large to solve, by sweeps."""
+        (share, after, pointers), bias = moves, np.zeros(len(label))
+        mixture = AndersonMixture(len(label))
+        for sweep in range(SWEEPS):
+            rise = reward + segment_sum(share * bias[after], pointers) - bias
+            gain = np.bincount(label, rise) / np.maximum(np.bincount(label), 1)
+            change = np.where(recurs, rise - gain[label], 0.0)
+            if largest(change) <= SAME * self.width:
+                break
+            bias += 0.5 * change
+            if sweep % BURST == BURST - 1:
+                mixture.extrapolate(bias, change)
+                self.task.clock.check()
+        return bias, gain
+
+
+def _alike(number: FloatArray, width: float) -> FloatArray:
+    """Return numbers (N,), the least one in place of those that follow each other closely."""
+    order = np.argsort(number)
+    level = np.concatenate([[0], np.cumsum(np.diff(number[order]) > width)])
+    alike = np.empty_like(number)
+    alike[order] = number[order][np.searchsorted(level, level)]
+    return alike
 
 
 def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]) -> None:
     """Take a bound with its witness and policy if it is proven and better where it counts."""
     task, side = gains.task, gains.side
-    bound = gains.prove() if task.can_prove(side) else None
+    bound = gains.prove()
     if bound is None or side * float((bound - result.side(side))[task.interest].sum()) > 0.0:
         return
     result.put(side, bound)
@@ -110,16 +250,19 @@ def _improve(gains: Gains, result: StateBounds, witness: dict[float, FloatArray]
 class Gains:
     """The search for a bound of one side (+1 upper) with a given witness."""
 
-    def __init__(
-        self, task: Task, passage: Passage, bias: FloatArray, choice: IntArray, side: float
-    ) -> None:
+    def __init__(self, task: Task, search: GainIteration, side: float) -> None:
         problem = task.problem
         self.task, self.side, self.model = task, side, problem.model
-        self.passage, self.bias = passage, bias.copy()
-        self.fixed = choice.copy() if side == -problem.agent.sign else None
+        self.gain, self.passing = search.gain, search.passing
+        graph = Graph(problem.model)
+        # on the way to where they stay states may lose a little, so that rounding costs nothing
+        self.width = max(search.width, 1e4 * UNIT * largest(search.value))
+        shift = 0.1 * self.width / max(largest(search.passing), 1.0)
+        loss = np.where(passed_once(graph), OUT * largest(problem.reward), shift)
+        self.bias = bias = search.value + side * loss * search.passing
+        self.fixed = search.choice.copy() if side == -problem.agent.sign else None
         self.helps = problem.nature.sign == -side
-        rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
-        self.rows = rows[~passage.once[self.model.row_states[rows]]]
+        self.rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
         self.owner = self.model.row_states[self.rows]
         self._first = np.flatnonzero(np.diff(self.owner, prepend=-1))
         inner, stats = task.operator.inner, task.stats
@@ -129,7 +272,7 @@ class Gains:
         self.lost = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
         self.operator.backup(bias, self.rows)
         self.paid = self._surplus(np.arange(len(self.rows)), self.operator.side(side)[self.rows])
-        self._moves = passage.graph.edges.forward[2:]
+        self._moves = graph.edges.forward[2:]
         self._faces: Faces | None = None
         self._means = np.empty(0)
 
@@ -144,33 +287,26 @@ class Gains:
 
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""
-        task, side = self.task, self.side
-        gain = np.where(self.passage.once, 0.0, self._best(self.paid))
-        scale = max(largest(gain), 1e-3 * largest(task.problem.reward))
-        width = max(task.limits.precision * scale, 1e4 * UNIT * max(largest(self.bias), scale))
-        label = self._clusters(gain, SAME * width)
-        u = self._spread(gain, label)
-        u = u + side * SAME * task.limits.precision * np.abs(u)
+        side, least = self.side, CLIMB * self.width
+        label = np.unique(self.gain, return_inverse=True)[1]
+        need = self._best(self.paid)
+        near = side * (need - self.gain) <= 0.5 * self.width
+        u = self._spread(np.where(near, self._farther(need, self.gain), self.gain), label)
+        steps = side * 2.0 * least * np.maximum(self.passing, 1.0)
         for _ in range(ROUNDS):
-            task.clock.tick("certify", width)
-            keep, climb = self._needs(u, CLIMB * width)
-            each = np.minimum(side * keep, side * climb) * side
-            need = self._best(each)
+            self.task.clock.tick("certify", self.width)
+            keep, climb = self._needs(u, least)
+            need = self._best(np.minimum(side * keep, side * climb) * side)
             short = side * (need - u) > 0.0
             if not short.any():
-                return self._pass(u, CLIMB * width)
+                return u
             climbing = short & ~np.isfinite(self._best(keep))
-            u = u + side * self._time(u, climbing, each, CLIMB * width)
-            need = np.where(climbing, u, need)
-            u = self._spread(np.where(side * (need - u) > 0.0, need, u), label)
+            u = self._spread(self._farther(u, need + np.where(climbing, steps, 0.0)), label)
         return None
 
-    def _clusters(self, gain: FloatArray, width: float) -> IntArray:
-        """Return the groups (S,) of states that may come back to each other with about one gain."""
-        order = np.argsort(gain, kind="stable")
-        level = np.empty(len(gain), dtype=np.int64)
-        level[order] = np.concatenate([[0], np.cumsum(np.diff(gain[order]) > width)])
-        return renumbered(level * len(gain) + self.passage.component)
+    def _farther(self, u: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the farther out of two bounds."""
+        return np.maximum(u, v) if self.side > 0.0 else np.minimum(u, v)
 
     def _best(self, need: FloatArray) -> FloatArray:
         """Return what all rows (n,) that count need, per state (S,); infinitely little if none."""
@@ -193,7 +329,8 @@ class Gains:
         row_span(self.rows, *self._moves, u, low, high)
         mean = np.clip(self.plain.side(side)[self.rows], low, high)  # a mean is between extremes
         here = u[self.owner]
-        climb = mean + side * least
+        stuck = (low == here) & (high == here)
+        climb = np.where(stuck, side * np.inf, mean + side * least)
         if not self.helps:
             falls = side * (mean - here) <= 0.0
             ties = ~falls & (side * (mean - here) <= TIE * np.maximum(np.abs(low), np.abs(high)))
@@ -248,72 +385,13 @@ class Gains:
         worth = (reward + best + side * slack)[taken]
         keep[listed[taken]] = self._surplus(listed[taken], worth)
 
-    def _time(
-        self, u: FloatArray, climbing: BoolArray, need: FloatArray, least: float
-    ) -> FloatArray:
-        """Return twice `least` for every step (S,) that climbing states take, on average.
 
-        need : (n,) what u would have to be, by rows; an agent who opposes takes the worst one
-        """
-        nodes = np.flatnonzero(climbing)
-        once = np.where(climbing, 2.0 * least, 0.0)
-        if not len(nodes):
-            return once
-        choice = self.model.row_ptr[:-1].copy() if self.fixed is None else self.fixed
-        if self.fixed is None:
-            worst = np.flatnonzero(need == self._best(need)[self.owner])[::-1]
-            choice[self.owner[worst]] = self.rows[worst]
-        answers = self.plain.inner.respond(u, choice[nodes])
-        each = np.full(self.model.rows, 2.0 * least)
-        steps = np.zeros(self.model.states)
-        chain = Chain(self.model, Nodes.alone(nodes), choice, answers, steps, each)
-        accuracy = np.full(len(nodes), 0.1 * least)
-        settled = chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
-        if not settled and not (chain.direct and chain.solve()):
-            return once
-        chain.put(steps)
-        return np.where(np.isfinite(steps), np.maximum(steps, once), once)
-
-    def _pass(self, u: FloatArray, least: float) -> FloatArray:
-        """Return a bound with numbers for the states that are passed once; they get a witness."""
-        side, bias, reward = self.side, self.bias, self.task.problem.reward
-        sign = self.task.problem.agent.sign
-        for states in self.passage.levels:
-            self.task.clock.tick("certify", least)
-            rows = entries(self.model.row_ptr, states)
-            owner = self.model.row_states[rows]
-            first = np.flatnonzero(np.diff(owner, prepend=-1))
-            self.plain.backup(u, rows)
-            low, high, worth = (np.empty(len(rows)) for _ in range(3))
-            row_span(rows, *self._moves, u, low, high)
-            mean = np.clip(self.plain.side(side)[rows], low, high)
-            worth = np.where(low == high, mean, mean + side * least)
-            u[states] = sign * np.maximum.reduceat(sign * worth, first)
-            if self.fixed is not None:
-                best = np.flatnonzero(worth == u[owner])[::-1]
-                self.fixed[owner[best]] = rows[best]
-            row_span(rows, *self._moves, bias, low, high)
-            far = side * (reward[rows] - u[owner]) + np.maximum(side * low, side * high)
-            far += self.lost + OUT * (np.abs(reward[rows]) + np.abs(far) + np.abs(u[owner]))
-            bias[states] = side * np.maximum.reduceat(far, first)
-        return u
-
-
-class Passage:
-    """The states to which no cycle leads, by level, and the region of all others."""
-
-    def __init__(self, everywhere: Region) -> None:
-        self.graph = graph = everywhere.graph
-        parts = everywhere.components
-        self.component = parts.component
-        pointers, successors = graph.edges.forward[2:]
-        by_state = pointers[graph.model.row_ptr]
-        self.once = parts.trivial[parts.component]  # (S,)
-        self.levels: list[IntArray] = []  # bottom first
-        for level in reversed(parts.levels()):
-            once = self.once[level]
-            self.once[successors[entries(by_state, level[~once])]] = False
-            if once.any():
-                self.levels.insert(0, np.sort(level[once]))
-        again = ~self.once
-        self.region = replace(everywhere, open=again, components=components(graph, again))
+def passed_once(graph: Graph) -> BoolArray:
+    """Return the states (S,) to which no cycle leads."""
+    parts = components(graph)
+    pointers, successors = graph.edges.forward[2:]
+    by_state = pointers[graph.model.row_ptr]
+    once: BoolArray = parts.trivial[parts.component]
+    for level in reversed(parts.levels()):
+        once[successors[entries(by_state, level[~once[level]])]] = False
+    return once

@@ -78,18 +78,26 @@ class Chain:
         place: IntArray | None = None,
     ) -> None:
         states = nodes.states
-        self.nodes, self.x = nodes, value[states]
+        self.nodes = nodes
+        self._factors: Solve | None = None
         self._packed = (
             np.empty(len(states) + 1, dtype=np.int64),
             np.empty(len(answers), dtype=np.int32),
             np.empty(len(answers)),
             np.empty(len(states)),
         )
-        if place is None:
-            place = np.full(model.states, -1, dtype=np.int64)
+        begin = successor_starts(model, choice[states])
+        self._rows = model, choice, begin, answers, discount
+        self._place = np.full(model.states, -1, dtype=np.int64) if place is None else place
+        self.pay(value, reward)
+
+    def pay(self, value: FloatArray, reward: FloatArray) -> None:
+        """Take other values (S,) and rewards (R,); the chain moves as before."""
+        (model, choice, begin, answers, discount), place = self._rows, self._place
+        states, nodes = self.nodes.states, self.nodes
+        self.x = value[states]
         place[states] = np.arange(len(states))
         place[nodes.followers] = place[nodes.leaders]
-        begin = successor_starts(model, choice[states])
         moves = model.successor_ptr, model.successors, begin, answers
         kernels.pack_chain((states, choice, place), moves, value, reward, discount, self._packed)
         place[states], place[nodes.followers] = -1, -1
@@ -139,12 +147,12 @@ class Chain:
     def solve(self) -> bool:
         """Solve by sparse elimination; return False for a chain with a trap."""
         ptr, targets, weights, constants = self._packed
-        count, end = len(self.x), int(ptr[-1])
-        diagonal = np.arange(count)
-        columns = np.insert(targets[:end], ptr[:-1], diagonal)
-        entry = np.insert(-weights[:end], ptr[:-1], 1.0)
-        solve = elimination(ptr + np.arange(count + 1), columns, entry)
-        x = None if solve is None else solve(constants)
+        if self._factors is None:
+            count, end = len(self.x), int(ptr[-1])
+            columns = np.insert(targets[:end], ptr[:-1], np.arange(count))
+            entry = np.insert(-weights[:end], ptr[:-1], 1.0)
+            self._factors = elimination(ptr + np.arange(count + 1), columns, entry)
+        x = None if self._factors is None else self._factors(constants)
         if x is None:
             return False
         self.x = x

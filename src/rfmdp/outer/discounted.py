@@ -12,7 +12,6 @@ from rfmdp.outer.graph.components import components, no_groups
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
-from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import STOPS, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.rounding import LAST_DIGITS, UNIT
@@ -23,7 +22,13 @@ ATTEMPTS = 8
 
 def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
     """Return bounds of all states, from a first guess (S,) of their values."""
-    iteration = PolicyIteration(task, all_open(task.problem))
+    model, graph = task.problem.model, Graph(task.problem.model)
+    everywhere, rows = np.ones(model.states, dtype=np.bool_), np.ones(model.rows, dtype=np.bool_)
+    region = Region(  # in which nothing is settled by the graph
+        task.problem, graph, np.zeros(model.states), everywhere, rows,
+        components(graph, everywhere), no_groups(model), model.row_ptr[:-1].copy(),
+    )  # fmt: skip
+    iteration = PolicyIteration(task, region)
     guess = iteration.start(warm)
     stopped = None
     residual = 1e-1 * task.limits.precision * (1.0 - task.problem.discount)
@@ -38,17 +43,6 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
         stopped = status_of(stop)
         lower, upper = contraction_bounds(task.operator, guess)
     return StateBounds(lower, upper, guess.value, guess.choice, stopped)
-
-
-def all_open(problem: Problem) -> Region:
-    """Return the region of a problem in which nothing is settled by the graph."""
-    model = problem.model
-    graph = Graph(problem.model)
-    everywhere, rows = np.ones(model.states, dtype=np.bool_), np.ones(model.rows, dtype=np.bool_)
-    return Region(
-        problem, graph, np.zeros(model.states), everywhere, rows, components(graph, everywhere),
-        no_groups(model), model.row_ptr[:-1].copy(),
-    )  # fmt: skip
 
 
 def around_fixed_point(
