@@ -75,7 +75,7 @@ def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[B
 
 def _fresh(outcome: Outcome) -> Outcome:
     """Return an outcome without what belongs to the rounds before."""
-    return Outcome(outcome.values, outcome.choice, rows=outcome.rows)
+    return replace(outcome, rules=(), spreads=(), moves=(np.inf, np.inf))
 
 
 NOTHING = Outcome(np.empty((0, 0)), np.empty(0, dtype=np.int32))
