@@ -210,7 +210,7 @@ class LatticeChecker:
         claimed = np.isinf(self.claim.bounds.get(-1, np.zeros(len(target))))
         if not claimed.any():
             return claimed
-        hopeless = self._hopeless(target, target)
+        hopeless = self._hopeless(target, target, rule if self._by_policy(-1) else None)
         least = np.where(claimed, np.finfo(np.float64).tiny, 0.0)
         game = self._unpaid(self.agent, self.nature)
         return claimed & reached(
@@ -237,10 +237,12 @@ class LatticeChecker:
         nothing, classes = np.zeros((1, states)), np.zeros(actions, dtype=np.int64)
         return Contraction(self.model, agent, nature, nothing, classes, 1.0)
 
-    def _hopeless(self, target: BoolArray, over: BoolArray) -> BoolArray:
-        """Return the states from which no choice of the players ever leads to the target."""
+    def _hopeless(
+        self, target: BoolArray, over: BoolArray, rule: IntArray | None = None
+    ) -> BoolArray:
+        """Return the states from which no choice, or no member by a rule, leads to the target."""
         friends, hopeful = self._unpaid(1, 1), target.copy()
-        while (more := friends.may_lead(hopeful) & ~over & ~hopeful).any():
+        while (more := friends.may_lead(hopeful, rule) & ~over & ~hopeful).any():
             hopeful |= more
             self.progress(f"where the target is possible: {hopeful.sum()} states")
         return ~hopeful

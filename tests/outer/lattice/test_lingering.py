@@ -181,3 +181,33 @@ def test_rewards_below_zero_are_not_bounded():
     assert solution.status is rf.Status.GAP_OPEN
     assert solution.at_initial() == rf.Bounds(-np.inf, np.inf)
     assert rf.verify(solution).valid
+
+
+@pytest.mark.parametrize("nature", rf.Direction)
+@pytest.mark.parametrize("agent", rf.Direction)
+def test_rewards_of_an_agent_who_may_linger(agent, nature):
+    """Walking for ever pays infinitely much; who minimises tries until it works."""
+    text = AGENT_LINGERS.replace("0.7 : (x'=3)", "0.7 : true").replace("0.8 : (x'=3)", "0.8 : true")
+    model = rf.parse_lattice(text + ' rewards "r" true : 1; endrewards').with_radius(0.1)
+    spec = rf.Spec(rf.ReachReward("goal"), agent, nature)
+    solution = rf.solve(model, spec).require_certified()
+    if agent is rf.MAX:
+        assert solution.at_initial() == rf.Bounds(np.inf, np.inf)
+        hurried = replace(solution, policy=rf.Policy(np.full((1, model.states), 2)))
+        assert not rf.verify(hurried).valid
+    else:
+        chance = 0.3 - 0.1 * nature.sign
+        bounds = solution.at(x=1, y=0)
+        assert bounds.lower <= 1.0 / chance <= bounds.upper
+    assert rf.verify(solution).valid, str(rf.verify(solution))
+
+
+@pytest.mark.parametrize("stop", range(1, 40, 3))
+@pytest.mark.parametrize("agent", rf.Direction)
+def test_rewards_hold_after_a_stop(agent, stop):
+    """What was proven before is claimed, and proven again."""
+    text = AGENT_LINGERS.replace("0.7 : (x'=3)", "0.7 : true")
+    model = rf.parse_lattice(text + ' rewards "r" true : 1; endrewards').with_radius(0.1)
+    spec = rf.Spec(rf.ReachReward("goal"), agent, rf.MAX)
+    solution = rf.solve(model, spec, limits=rf.Limits(sweeps=stop))
+    assert rf.verify(solution).valid, str(rf.verify(solution))

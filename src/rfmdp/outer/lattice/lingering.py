@@ -16,8 +16,8 @@ rewards >= 0  A play that misses the target is worth infinity. So T^k(0) is neve
               that nature answers as T(U) does, each row by itself, and an agent who minimises takes
               the rows of T(U). None of these rows may lead to a state of infinite U, whatever the
               probabilities. U is a limit of T + push, which leaves the push to spare.
-              The value is infinite where some play that the players agree on leads to states from
-              which nobody can come to the target.
+              The value is infinite where a play comes with some probability to states from which
+              nobody can lead it to the target, or nature cannot if the agent keeps to the rule.
 
 Rules that are greedy for U keep it if the agent minimises.
 """
@@ -47,6 +47,7 @@ PATIENCE = 256  # sweeps that a search upwards may take beyond twice those befor
 FAINT = 1e-12  # probabilities below which a sum of floats may not show that they are there
 LEAST = 1e-290  # the least product of probabilities that floats still show
 OFTEN = 2.0**30  # what missing a target counts where others avoid it
+FINER_PUSH, FARTHER = 16.0, 4.0  # from one search for upper bounds to the next
 FAR = 16.0  # times the largest finite value: what stands for infinity at first
 LONG = 1 << 12  # sweeps after which values may be found to grow without end
 STEADY = 0.9  # values that still move by this share of what they moved before grow without end
@@ -217,14 +218,16 @@ class LingeringRewards(Lingering):
         """Raise the lower bounds, search for upper ones, until they are close or nothing helps."""
         self.target = self.lost = self.ends
         ways = Ways(self.model)
-        self._lose(ways.hopeless(self.target, self.target, self.watch))
+        hopeless = ways.hopeless(self.target, self.target, self.watch)
+        if self.model.deadlocks is not None:
+            hopeless |= self.model.deadlocks & ~self.target
+        self._lose(hopeless | self._staying(hopeless) if self.maximises else hopeless)
         missing = self._missing()
-        push, far = self.watch.limits.precision / 8.0 * (self.most or 1.0), FAR
-        best = np.inf
-        least = RESOLUTION * RESOLUTION * (self.most or 1.0)
-        while best > 1.0 and push > least:
+        scale = self.most or 1.0
+        push, far, best = self.watch.limits.precision / 8.0 * scale, FAR, np.inf
+        while best > 1.0 and push > RESOLUTION * RESOLUTION * scale:
             far_away = 0.0  # what stands for infinity
-            while far_away < 0.5 * far * (high := max(self.most, largest(self.lower[~missing]))):
+            while far_away < 0.5 * far * (high := max(scale, largest(self.lower[~missing]))):
                 far_away = far * high
                 self.lower[self.lost] = np.maximum(self.lower[self.lost], far_away)
                 self._raise_lower(push / 8.0, missing)
@@ -234,7 +237,7 @@ class LingeringRewards(Lingering):
             if (width := excess(self.claimed_value, upper)) <= best:
                 rule = self.rule if self.maximises else rule
                 best, self.upper, self.rule = width, upper, rule  # an interrupt finds all of them
-            push, far = push / FAR, far * FAR
+            push, far = push / FINER_PUSH, far * FARTHER
 
     @property
     def claimed_value(self) -> FloatArray:
@@ -261,19 +264,35 @@ class LingeringRewards(Lingering):
         Those who maximise can make a play last for ever, or lead where that is so: such states
         count many times, so that the others avoid them.
         """
-        missing = self.lost
+        missing, more = self.lost, self._endless(self.lost)[0]
+        while not np.array_equal(missing, more):
+            missing, more = more, self._endless(more)[0]
+        return missing
+
+    def _endless(self, missing: BoolArray) -> tuple[BoolArray, AnyArray]:
+        """Return where (S,) plays last for ever or lead to missing states too often; and how."""
         lasts = np.where(missing, OFTEN, ~self.target)
+        endless = lasts > 0.0
         while True:
-            after = np.minimum(self._back(lasts, self.unpaid)[0], lasts)
+            after, choice, _, _ = self._back(lasts, self.unpaid)
+            after = np.minimum(after, lasts)
             after[self.target], after[missing] = 0.0, OFTEN
-            endless = after >= 1.0 - FAINT
-            if np.array_equal(endless, lasts >= 1.0 - FAINT):
-                if np.array_equal(endless, missing):
-                    return missing
-                missing = endless
-                after = np.where(missing, OFTEN, ~self.target)
+            before, endless = endless, after >= 1.0 - FAINT
+            if np.array_equal(endless, before):
+                return endless, choice
             lasts = after
             self.watch.tick("how long plays last", float(endless.sum()))
+
+    def _staying(self, hopeless: BoolArray) -> BoolArray:
+        """Return where (S,) one who maximises stays for ever, whatever nature does, by the rule."""
+        endless, choice = self._endless(hopeless)
+        leaving = staying = endless & ~hopeless
+        while leaving.any():
+            leaving = staying.copy()
+            self._keep_leading(leaving, choice, ~staying & ~hopeless)
+            staying = staying & ~leaving
+        self.rule = np.where(staying, choice, self.rule)
+        return staying
 
     def _upper(
         self, push: float, far_away: float, missing: BoolArray, ways: Ways
