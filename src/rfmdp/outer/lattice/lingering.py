@@ -216,7 +216,7 @@ class LingeringRewards(Lingering):
 
     def run(self, excess: Callable[[FloatArray, FloatArray], float]) -> None:
         """Raise the lower bounds, search for upper ones, until they are close or nothing helps."""
-        self.target = self.lost = self.ends
+        self.target, self.lost = self.ends, np.zeros_like(self.ends)
         ways = Ways(self.model)
         hopeless = ways.hopeless(self.target, self.target, self.watch)
         if self.model.deadlocks is not None:
