@@ -151,24 +151,23 @@ class LatticeChecker:
         if self.claim.witness:
             self._least_fixed_point(over, pay)
             return
-        far = self._endurance(over)
+        game = self._contraction(1.0)
+        far, ends = self._endurance(over), self._range(game, pay)
         if far is None:
             low, high = (self.claim.bounds.get(side, side * np.inf) for side in (-1, 1))
-            ends = (0.0, 1.0) if self.claim.kind in PROBABILITIES else (-np.inf, np.inf)
             trivial = np.zeros_like(over) | ((low <= ends[0]) & (high >= ends[1]))
             self.note(trivial, "plays end, whatever the players do", ~trivial)
             return
         value = self.claim.value if self.turned > 0 else 1.0 - self.claim.value
         need(np.isfinite(value).all(), "value: must be numbers")
         self.progress("one step")
-        game = self._contraction(1.0)
         after = game.back({-1: value, 1: value}, self.claim.policy[0], self._by_policy)
         for side in (-1, 1):
             np.copyto(after[side], pay, where=over)
             moved = max(float((side * (after[side] - value)).max()), 0.0)
             bound = value + side * far * moved * (1.0 + 8.0 * UNIT)
             bound += side * 2.0 * UNIT * np.abs(bound)
-            np.clip(bound, *self._range(game, pay), out=bound)
+            np.clip(bound, *ends, out=bound)
             claim = self.claim.bounds.get(self.turned * side)
             if claim is not None:
                 short = exceeds(claim, bound, side, self.turned < 0)
