@@ -67,8 +67,7 @@ def solve(
     ----------
     model, spec
         What to solve; a property, parsed or as text, stands for its specification. A model that
-        is not written out (`load_lattice`) needs a bound of steps, a discount, or a target; to add
-        rewards up to a target, plays must end.
+        is not written out (`load_lattice`) needs a bound of steps, a discount, or a target.
     inner
         How nature's choice in a row is solved; `Exact()` by default.
     limits

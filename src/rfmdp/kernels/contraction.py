@@ -243,11 +243,8 @@ def keep_best(op, small, members, some, width, class_actions, agent, best, maker
         payers = class_actions[c]
         if some & op[BITS] & payers == 0:
             continue
-        mean, top, maker = (
-            small[at : at + width],
-            best[c, to : to + LANES],
-            makers[c, to : to + LANES],
-        )
+        mean = small[at : at + width]
+        top, maker = best[c, to : to + LANES], makers[c, to : to + LANES]
         for lane in range(width):
             able = members[lane] & payers
             better = (able != 0) & (agent * (mean[lane] - top[lane]) > 0.0)
@@ -371,19 +368,11 @@ def step_back(trie, program, moves, sets, rewards, signs, value, work, results, 
                     after = 1
                     if done[d] != move:
                         source = work if moved[d] else value
-                        if not contract(
-                            source,
-                            at[d],
-                            work,
-                            here,
-                            inner[d],
-                            1,
-                            moves,
-                            sets,
-                            move,
-                            rooms[3],
+                        lossy = contract(
+                            source, at[d], work, here, inner[d], 1, moves, sets, move, rooms[3],
                             cost[d],
-                        ):
+                        )  # fmt: skip
+                        if not lossy:
                             cost[d, 0] = 0.0
                         done[d] = move
                     path += cost[d, 0]

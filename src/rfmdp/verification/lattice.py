@@ -10,17 +10,15 @@ import numpy as np
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import need
 from rfmdp.verification.horizon import Step, exceeds
-from rfmdp.verification.lattice_lingering import kept, reached
+from rfmdp.verification.lattice_lingering import kept, paid_for, reached
 from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.lattice_steps import Contraction, Sides
 from rfmdp.verification.margins import UNIT
 from rfmdp.verification.reading import Claim
-from rfmdp.verification.sets import BOX, excess
 from rfmdp.verification.statement import PROBABILITIES
 
 LASTING = 0.5  # probability that a play lasts, up to which steps count
 LONGEST = 1 << 14  # steps that are tried
-FAINT, LEAST = 1e-12, 1e-290  # least probabilities, and products of them, that floats show
 
 
 class LatticeChecker:
@@ -101,12 +99,19 @@ class LatticeChecker:
             values = game.back(values, rule, self._by_policy)
             for bound in values.values():  # not clipped: a step takes all to be as wide as one
                 np.copyto(bound, given, where=fixed)
-        self._compare(values, "by steps")
+        self._compare(values, "by steps", self._range(game, start))
 
-    def _compare(self, values: Sides, how: str) -> None:
-        """Compare claims with bounds of what they are about."""
+    def _range(self, game: Contraction, start: FloatArray) -> tuple[float, float]:
+        """Return what values can be; no less than 0 if nothing below it is ever paid."""
         if self.claim.kind in PROBABILITIES:
-            values = {side: np.clip(bound, 0.0, 1.0) for side, bound in values.items()}
+            return 0.0, 1.0
+        paid = game.pays[:-1], game.pays[-1, self.model.stuck], start
+        least = min(float(amounts.min(initial=0.0)) for amounts in paid)
+        return (-np.inf if least < 0.0 else 0.0), np.inf
+
+    def _compare(self, values: Sides, how: str, ends: tuple[float, float]) -> None:
+        """Compare claims with bounds of what they are about."""
+        values = {side: np.clip(bound, *ends) for side, bound in values.items()}
         for side in (-1, 1):
             claim = self.claim.bounds.get(self.turned * side)
             if claim is not None:
@@ -117,9 +122,11 @@ class LatticeChecker:
 
     def _inductive(self, game: Contraction) -> None:
         """Check bounds b by T(b), which for a discount is enough."""
+        least, _ = self._range(game, np.zeros(1))
         for side, claim in sorted(self.claim.bounds.items()):
             need(np.isfinite(claim).all(), "bounds: must be numbers")
             values = game.back({-1: claim, 1: claim}, self.claim.policy[0], self._by_policy)
+            values = {end: np.maximum(bound, least) for end, bound in values.items()}
             short, wrong = (side * claim < side * values[end] for end in (side, -side))
             self._note(short, wrong, side, "by induction")
 
@@ -144,52 +151,71 @@ class LatticeChecker:
         if self.claim.witness:
             self._least_fixed_point(over, pay)
             return
-        far = self._endurance(over)
+        game = self._contraction(1.0)
+        far, ends = self._endurance(over), self._range(game, pay)
         if far is None:
             low, high = (self.claim.bounds.get(side, side * np.inf) for side in (-1, 1))
-            ends = (0.0, 1.0) if self.claim.kind in PROBABILITIES else (-np.inf, np.inf)
             trivial = np.zeros_like(over) | ((low <= ends[0]) & (high >= ends[1]))
             self.note(trivial, "plays end, whatever the players do", ~trivial)
             return
         value = self.claim.value if self.turned > 0 else 1.0 - self.claim.value
         need(np.isfinite(value).all(), "value: must be numbers")
         self.progress("one step")
-        after = self._contraction(1.0).back({-1: value, 1: value}, self.claim.policy[0],
-                                            self._by_policy)  # fmt: skip
+        after = game.back({-1: value, 1: value}, self.claim.policy[0], self._by_policy)
         for side in (-1, 1):
             np.copyto(after[side], pay, where=over)
             moved = max(float((side * (after[side] - value)).max()), 0.0)
             bound = value + side * far * moved * (1.0 + 8.0 * UNIT)
             bound += side * 2.0 * UNIT * np.abs(bound)
-            if self.claim.kind in PROBABILITIES:
-                np.clip(bound, 0.0, 1.0, out=bound)
+            np.clip(bound, *ends, out=bound)
             claim = self.claim.bounds.get(self.turned * side)
             if claim is not None:
                 short = exceeds(claim, bound, side, self.turned < 0)
                 self._note(short, np.zeros_like(short), side * self.turned, "by contraction")
 
     def _least_fixed_point(self, over: BoolArray, pay: FloatArray) -> None:
-        """Check inductive bounds of probabilities, and that the claims say no more than these."""
+        """Check inductive bounds, and that the claims say no more than these."""
         claim, rule, game = self.claim, self.claim.policy[0], self._contraction(1.0)
-        need(claim.kind in PROBABILITIES, "witness: must be one of probabilities")
         need(set(claim.witness) == {-1, 1}, "witness: must have both sides")
         lower, upper = claim.witness[-1], claim.witness[1]
-        fine = (lower >= 0.0) & (upper >= 0.0) & (upper <= 1.0)  # below 0, T(U) <= U proves nothing
-        need(fine.all(), "witness: must be probabilities")
+        # below 0, T(U) <= U proves nothing
+        fine = (lower >= 0.0) & (upper >= 0.0) & np.isfinite(lower)
         ends = over & (upper < pay), over & (lower > pay)
+        probability = claim.kind in PROBABILITIES
+        need((fine & ((upper <= 1.0) | (not probability))).all(), "witness: must be in its range")
         nowhere = np.zeros_like(over)
         self.progress("one step")
-        proven = {
-            1: kept(game, upper, over, rule, self._by_policy) & ~ends[0],
-            -1: reached(game, lower, pay, over, rule, self._by_policy, LONGEST, self.progress)
-            & ~ends[1],
-        }
-        for side, bound in ((1, upper), (-1, lower)):
+        if probability:
+            above, infinite = kept(game, upper, over, rule, self._by_policy), nowhere
+        else:
+            need(self._range(game, pay)[0] == 0.0, "rewards: must not be negative")
+            above = paid_for(game, upper, over, rule, self._by_policy)
+            infinite = self._infinite(over, rule)
+        begin, over = np.where(infinite, lower, pay), over | infinite
+        below = reached(
+            game, lower, begin, over, rule, self._by_policy, LONGEST, self.progress,
+            endless=not probability,
+        )  # fmt: skip
+        lower = np.where(infinite, np.inf, lower)
+        for side, bound, proven in ((1, upper, above & ~ends[0]), (-1, lower, below & ~ends[1])):
             bounds = claim.bounds.get(self.turned * side)
             if bounds is not None:
-                self._note(~proven[side], nowhere, side * self.turned, "by induction")
+                self._note(~proven, nowhere, side * self.turned, "by induction")
                 beyond = exceeds(bounds, bound, side, self.turned < 0)
                 self._note(beyond, nowhere, side * self.turned, "from its proof")
+
+    def _infinite(self, target: BoolArray, rule: IntArray) -> BoolArray:
+        """Return where (S,) plays are led with some probability to where the target is hopeless."""
+        claimed = np.isinf(self.claim.bounds.get(-1, np.zeros(len(target))))
+        if not claimed.any():
+            return claimed
+        hopeless = self._hopeless(target, target, rule if self._by_policy(-1) else None)
+        least = np.where(claimed, np.finfo(np.float64).tiny, 0.0)
+        game = self._unpaid(self.agent, self.nature)
+        return claimed & reached(
+            game, least, hopeless.astype(np.float64), target | hopeless, rule, self._by_policy,
+            LONGEST, self.progress,
+        )  # fmt: skip
 
     def _level_by_level(self, over: BoolArray, pay: FloatArray) -> None:
         """Step back once per level of the clock, whose states lead to lower levels only."""
@@ -202,36 +228,27 @@ class LatticeChecker:
             here = model.level_states(level) & ~over
             for side, bound in before.items():
                 values[side][here] = bound[here]
-        self._compare(values, "level by level")
+        self._compare(values, "level by level", self._range(game, pay))
 
-    def _friends(self) -> Contraction:
-        """Return steps in which nothing is paid, and both players maximise."""
+    def _unpaid(self, agent: int, nature: int) -> Contraction:
+        """Return steps in which nothing is paid."""
         states, actions = self.model.states, self.model.actions
         nothing, classes = np.zeros((1, states)), np.zeros(actions, dtype=np.int64)
-        return Contraction(self.model, 1, 1, nothing, classes, 1.0)
+        return Contraction(self.model, agent, nature, nothing, classes, 1.0)
 
-    def _hopeless(self, target: BoolArray, over: BoolArray) -> BoolArray:
-        """Return the states from which no choice of the players ever leads to the target."""
-        model, sets = self.model, self.model.sets
-        box = np.repeat(sets.kind == BOX, sets.sizes)
-        numbers = np.concatenate(
-            [sets.upper[box], sets.nominal[~box], sets.radius / 2, sets.corners]
-        )
-        free = -excess(sets.lower, sets.ptr)[sets.kind == BOX]
-        faintest = float(np.min(np.concatenate([numbers[numbers > 0.0], free]), initial=1.0))
-        if faintest < FAINT or faintest ** len(model.factors) < LEAST:
-            return np.zeros_like(target)
-        game = self._friends()
-        hopeful, more = target.copy(), target
-        while more.any():
-            self.progress(f"where the target is possible: {hopeful.sum()} states")
-            more = game.may_lead(hopeful) & ~over & ~hopeful
+    def _hopeless(
+        self, target: BoolArray, over: BoolArray, rule: IntArray | None = None
+    ) -> BoolArray:
+        """Return the states from which no choice, or no member by a rule, leads to the target."""
+        friends, hopeful = self._unpaid(1, 1), target.copy()
+        while (more := friends.may_lead(hopeful, rule) & ~over & ~hopeful).any():
             hopeful |= more
+            self.progress(f"where the target is possible: {hopeful.sum()} states")
         return ~hopeful
 
     def _endurance(self, over: BoolArray) -> float | None:
         """Return K / (1 - q), see `_only_fixed_point`; None: no such K was found."""
-        model, game = self.model, self._friends()
+        model, game = self.model, self._unpaid(1, 1)
         lasts = (~over).astype(np.float64)
         steps = 0
         while lasts.max() > LASTING and steps < LONGEST:

@@ -1,7 +1,12 @@
-"""Claims of probabilities to reach a target of a lattice in which a play may last for ever.
+"""Claims about a target of a lattice in which a play may last for ever.
 
-The value is the least fixed point of T, so that T(U) <= U proves an upper bound U, and no number of
-steps from zero comes above it.
+No number of steps from zero comes above the value.
+
+probability  It is the least fixed point of T, so that T(U) <= U proves an upper bound U.
+rewards      None is below 0, and plays that miss the target are worth infinity. So bounded L with
+             L <= T(L) are lower bounds. If T(U) < U in all states of finite U, by rows that cannot
+             lead to infinite ones, then each step takes some d > 0 from U and what was paid: the
+             target is reached after U / d steps in the mean, and U is an upper bound.
 """
 
 from __future__ import annotations
@@ -55,12 +60,30 @@ def _kept_by_rows(
     return proven[states]
 
 
+def paid_for(
+    game: Contraction, bound: FloatArray, over: BoolArray, rule: IntArray, by_policy: ByPolicy
+) -> BoolArray:
+    """Return where (S,) a bound of rewards is infinite, or T(bound) < bound is proven."""
+    infinite = np.isinf(bound)
+    finite = np.where(infinite, np.max(bound[~infinite], initial=0.0), bound)
+    after = game.back({-1: finite, 1: finite}, rule, by_policy)[1]
+    leads = game.may_lead(infinite, rule if by_policy(1) else None)
+    return over | infinite | ((after < finite) & ~leads)
+
+
 def reached(
     game: Contraction, claim: FloatArray, pay: FloatArray, over: BoolArray, rule: IntArray,
-    by_policy: ByPolicy, most: int, progress: Callable[[str], None],
+    by_policy: ByPolicy, most: int, progress: Callable[[str], None], *, endless: bool = False,
 ) -> BoolArray:  # fmt: skip
-    """Return where (S,) steps from zero come up to a claim, at most so many."""
+    """Return where (S,) steps from zero come up to a claim, at most so many.
+
+    If endless plays are worth infinity, a claim that a step does not lower is one.
+    """
     value = pay
+    if endless:
+        after = game.back({-1: claim, 1: claim}, rule, by_policy)[-1]
+        if (np.where(over, pay, after) >= claim).all():
+            return np.ones_like(over)
     for step in range(most):
         if (claim <= value).all():
             break

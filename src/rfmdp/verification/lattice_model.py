@@ -18,10 +18,11 @@ import numpy as np
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fields, field, names, need
-from rfmdp.verification.sets import LP, Sets, read_sets
+from rfmdp.verification.sets import BOX, LP, Sets, excess, read_sets
 
 FORBIDDEN = -1  # in place of a move
 MOST_STATES = 1 << 31
+FAINT, LEAST = 1e-12, 1e-290  # least probabilities, and products of them, that floats show
 NAMED = 1 << 22  # states up to which texts that name variables are evaluated
 
 
@@ -187,6 +188,18 @@ class Lattice:
             able = [table != FORBIDDEN for table in self.moves_of(states)]
             where[states] = ~np.logical_and.reduce(able).any(axis=1)
         return where
+
+    @cached_property
+    def faint(self) -> bool:
+        """Whether products of probabilities may be so small that sums of floats lose them."""
+        sets = self.sets
+        box = np.repeat(sets.kind == BOX, sets.sizes)
+        numbers = np.concatenate(
+            [sets.upper[box], sets.nominal[~box], sets.radius / 2, sets.corners]
+        )
+        free = -excess(sets.lower, sets.ptr)[sets.kind == BOX]
+        faintest = float(np.min(np.concatenate([numbers[numbers > 0.0], free]), initial=1.0))
+        return faintest < FAINT or faintest ** len(self.factors) < LEAST
 
     def rows(self, states: IntArray, action: int) -> tuple[IntArray, IntArray]:
         """Return sets (N, n) and successors (N, K) in C order of some rows of an action.

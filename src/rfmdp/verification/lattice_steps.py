@@ -151,11 +151,19 @@ class Contraction:
             need(finite, "policy: must take actions that are possible")
         return before
 
-    def may_lead(self, states: BoolArray) -> BoolArray:
-        """Return where (S,) some action may lead into some states, by some members of sets."""
+    def may_lead(self, states: BoolArray, rule: IntArray | None = None) -> BoolArray:
+        """Return where (S,) some action, or a rule's, may lead into some states by some members.
+
+        Everywhere if probabilities are so small that floats may lose them.
+        """
+        if self.model.faint or not states.any():
+            return np.full(len(states), bool(states.any()))
         where = np.zeros_like(states)
         for part in self._leaves(-states.astype(np.float64), None):
-            where[part.states[part.low[:, 0] < 0.0]] = True
+            some = part.low[:, 0] < 0.0
+            if rule is not None:
+                some &= np.isin(rule[part.states], part.actions)
+            where[part.states[some]] = True
         return where
 
     def _paid(self, pays: FloatArray, mean: FloatArray, side: int) -> FloatArray:

@@ -18,7 +18,17 @@ from rfmdp.language.ranges import build_blocked
 from rfmdp.model import blocked
 from rfmdp.model.blocked import BlockedMDP, BlockStore, PackedBlock, block_count, pack, unpack
 from rfmdp.model.unroll import restrict
-from rfmdp.objective import MAX, MIN, Cumulative, LongRunShare, Reach, ReachReward, Spec, Until
+from rfmdp.objective import (
+    MAX,
+    MIN,
+    Cumulative,
+    Discounted,
+    LongRunShare,
+    Reach,
+    ReachReward,
+    Spec,
+    Until,
+)
 from rfmdp.outer.blocks import fleet
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
@@ -190,7 +200,13 @@ def line(size=9, radius=0.05, blocks=3):
     "spec",
     [
         Spec(objective, agent, nature)
-        for objective in (Reach("top"), ReachReward("over", "time"), Until("over", "top", 7))
+        for objective in (
+            Reach("top"),
+            ReachReward("over", "time"),
+            Until("over", "top", 7),
+            Cumulative(7, "time"),
+            Discounted(0.9, "time"),
+        )
         for agent, nature in ((MAX, MIN), (MIN, MAX), (MAX, MAX), (MIN, MIN))
     ],
     ids=str,
@@ -200,6 +216,7 @@ def test_results_are_certified_and_verify(spec):
     model, whole = line()
     solution = solve(model, spec)
     assert solution.status is Status.CERTIFIED
+    assert solution.lower.min() >= 0.0  # nothing below it is paid
     expected = solve(whole, spec)
     assert np.all(np.maximum(solution.lower, expected.lower) <= expected.upper)
     assert np.all(np.maximum(solution.lower, expected.lower) <= solution.upper)
@@ -225,7 +242,7 @@ def test_limits_and_refusals():
     assert np.all(solution.lower <= solution.upper)
     early = solve(model, Spec(Cumulative(50, "time"), MAX, MIN), limits=Limits(sweeps=3))
     assert early.status is Status.SWEEP_LIMIT
-    assert np.all(early.lower == -np.inf)
+    assert np.all(early.lower == 0.0)  # nothing below 0 is paid
     with pytest.raises(UnsupportedError, match="mean in the long run"):
         solve(model, Spec(LongRunShare("top"), MAX, MIN))
     with pytest.raises(UnsupportedError, match="both sides"):

@@ -1,7 +1,8 @@
-"""Probabilities to reach a target of networks in which a play may last for ever."""
+"""Probabilities and rewards to a target of networks in which a play may last for ever."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -135,4 +136,78 @@ def test_bounds_hold_after_a_stop(stop):
     spec = rf.Spec(rf.Reach("goal"), rf.MAX, rf.MIN)
     solution = rf.solve(model, spec, limits=rf.Limits(sweeps=stop))
     assert solution.at_initial().lower <= 0.2 <= solution.at_initial().upper
+    assert rf.verify(solution).valid, str(rf.verify(solution))
+
+
+@given(texts(), st.sampled_from(["goal", "far"]), DIRECTIONS, DIRECTIONS,
+       st.sampled_from([0.0, 0.05, 0.3]), st.integers(0, 1), KINDS)  # fmt: skip
+def test_rewards_are_those_of_the_written_model(text, target, agent, nature, radius, least, kind):
+    """Bounds overlap in every state, infinite or not, and are proven; what claims more is not."""
+    text = re.sub(r"(?<=  true : ).*(?=;)", lambda total: f"max({least}, {total[0]})", text)
+    text = re.sub(r"(\[\w+\]) (x0>=\d) : .*;", r"\1 \2 : 2;", text)
+    lattice, written = both(text, radius, kind)
+    ours = solved(lattice, rf.ReachReward(target), agent, nature)
+    theirs = solved(written, rf.ReachReward(target), agent, nature)
+    order = same_order(lattice, written)
+    assert np.all(ours.lower[order] <= theirs.upper)
+    assert np.all(theirs.lower <= ours.upper[order])
+    verdict = rf.verify(ours)
+    assert verdict.valid, str(verdict)
+    if ours.witness is None:
+        return
+    lower, upper = ours.witness
+    finite = (ours.upper < ours.lower + 1e-4) & ~lattice.label(target)
+    claims = [
+        (np.where(finite, np.minimum(lower, upper - 1e-3), lower), upper - 1e-3 * finite),
+        (lower + 1e-3 * finite, np.where(finite, np.maximum(upper, lower + 1e-3), upper)),
+    ]
+    for low, high in claims if finite.any() else []:
+        bounds = np.where(np.isinf(ours.lower), np.inf, low)
+        forged = replace(ours, lower=bounds, upper=high, value=bounds, witness=(low, high))
+        assert not rf.verify(forged).valid
+    everywhere = np.where(np.isinf(theirs.upper[np.argsort(order)]), ours.lower, np.inf)
+    if np.isinf(everywhere[finite]).any():
+        upper = np.full(len(upper), np.inf)
+        forged = replace(ours, lower=everywhere, upper=upper, value=everywhere,
+                         witness=(lower, upper), status=rf.Status.GAP_OPEN)  # fmt: skip
+        assert not rf.verify(forged).valid
+
+
+def test_rewards_below_zero_are_not_bounded():
+    """Where plays may last for ever, steps from 0 prove nothing of them: open, not refused."""
+    model = rf.parse_lattice(COIN + 'label "up" = x=1; rewards "r" x=0 : -1; endrewards')
+    model = model.with_radius(0.5)
+    solution = rf.solve(model, rf.Spec(rf.ReachReward("up"), rf.MAX, rf.MIN))
+    assert solution.status is rf.Status.GAP_OPEN
+    assert solution.at_initial() == rf.Bounds(-np.inf, np.inf)
+    assert rf.verify(solution).valid
+
+
+@pytest.mark.parametrize("nature", rf.Direction)
+@pytest.mark.parametrize("agent", rf.Direction)
+def test_rewards_of_an_agent_who_may_linger(agent, nature):
+    """Walking for ever pays infinitely much; who minimises tries until it works."""
+    text = AGENT_LINGERS.replace("0.7 : (x'=3)", "0.7 : true").replace("0.8 : (x'=3)", "0.8 : true")
+    model = rf.parse_lattice(text + ' rewards "r" true : 1; endrewards').with_radius(0.1)
+    spec = rf.Spec(rf.ReachReward("goal"), agent, nature)
+    solution = rf.solve(model, spec).require_certified()
+    if agent is rf.MAX:
+        assert solution.at_initial() == rf.Bounds(np.inf, np.inf)
+        hurried = replace(solution, policy=rf.Policy(np.full((1, model.states), 2)))
+        assert not rf.verify(hurried).valid
+    else:
+        chance = 0.3 - 0.1 * nature.sign
+        bounds = solution.at(x=1, y=0)
+        assert bounds.lower <= 1.0 / chance <= bounds.upper
+    assert rf.verify(solution).valid, str(rf.verify(solution))
+
+
+@pytest.mark.parametrize("stop", range(1, 40, 3))
+@pytest.mark.parametrize("agent", rf.Direction)
+def test_rewards_hold_after_a_stop(agent, stop):
+    """What was proven before is claimed, and proven again."""
+    text = AGENT_LINGERS.replace("0.7 : (x'=3)", "0.7 : true")
+    model = rf.parse_lattice(text + ' rewards "r" true : 1; endrewards').with_radius(0.1)
+    spec = rf.Spec(rf.ReachReward("goal"), agent, rf.MAX)
+    solution = rf.solve(model, spec, limits=rf.Limits(sweeps=stop))
     assert rf.verify(solution).valid, str(rf.verify(solution))

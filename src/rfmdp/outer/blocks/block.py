@@ -82,6 +82,7 @@ class Outcome:
     moves: tuple[float, float] = (np.inf, np.inf)  # of a check: most that T falls and rises
     rows: int = 0  # of the block
     unit: float = 0.0  # in the last place of its largest reward that was rounded
+    least: float = 0.0  # that it pays, if below 0
 
 
 def require_form(problem: Problem) -> None:
@@ -186,7 +187,9 @@ class BlockOperator:
         columns = 1 if problem.form in (Form.STEPS, Form.DISCOUNTED) else 2
         value = problem.start if problem.form is Form.STEPS else self.given
         values = np.tile(value, (columns, 1))
-        return Outcome(values, first_rows, rows=problem.model.rows, unit=problem.lost_unit)
+        least = float(np.append(problem.reward, problem.start).min(initial=0.0))
+        rows, unit = problem.model.rows, problem.lost_unit
+        return Outcome(values, first_rows, rows=rows, unit=unit, least=least)
 
     def _step(self, before: Outcome, value: FloatArray, number: int) -> Outcome:
         """Take a step back; the operations are those of `horizon.Backward`."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,24 +31,6 @@ from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.4  # of the memory that blocks may take which are ready to use
 READY = (16.0, 120.0, 40.0)  # their bytes per transition, row and state
-
-
-class Fleet(Protocol):
-    """All blocks with a task."""
-
-    steps_at_once: int  # rounds between two checkpoints, at most
-
-    def begin(self) -> list[Outcome]:
-        """Return what blocks begin with."""
-        ...
-
-    def run(self, before: Sequence[Outcome], commands: Sequence[Command]) -> list[Outcome]:
-        """Do rounds, one per command; return what blocks have after them."""
-        ...
-
-    def close(self) -> None:
-        """Give up the blocks."""
-        ...
 
 
 def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet:
@@ -75,7 +57,7 @@ def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[B
 
 def _fresh(outcome: Outcome) -> Outcome:
     """Return an outcome without what belongs to the rounds before."""
-    return Outcome(outcome.values, outcome.choice, rows=outcome.rows)
+    return replace(outcome, rules=(), spreads=(), moves=(np.inf, np.inf))
 
 
 NOTHING = Outcome(np.empty((0, 0)), np.empty(0, dtype=np.int32))
@@ -84,7 +66,7 @@ NOTHING = Outcome(np.empty((0, 0)), np.empty(0, dtype=np.int32))
 class LocalBlocks:
     """Blocks in this process: ready to use while they fit, else packed."""
 
-    steps_at_once = 1
+    steps_at_once = 1  # rounds between two checkpoints, at most
 
     def __init__(self, model: BlockedMDP, spec: Spec, inner: Inner) -> None:
         self._model = model
@@ -185,6 +167,9 @@ class Cluster:
 
     def _gathered(self, futures: Sequence[Any]) -> list[Any]:
         return gathered(self._client, self._address, futures, self._patience)
+
+
+Fleet: TypeAlias = LocalBlocks | Cluster
 
 
 class _Exchange:

@@ -67,9 +67,11 @@ def solve_blocked(
             run = _Run(task, blocks)
             result = run.solve()
             unit = max((outcome.unit for outcome in run.outcomes), default=0.0)
+            least = min((outcome.least for outcome in run.outcomes), default=0.0)
     finally:
         blocks.close()
-    result.lower, result.upper = paid_for_rounding(problem, unit, result.lower, result.upper)
+    lower, upper = paid_for_rounding(problem, unit, result.lower, result.upper)
+    result.lower, result.upper = lower if least < 0.0 else np.maximum(lower, 0.0), upper
     return replace(to_solution(task, spec, inner.name, result), model=model)
 
 

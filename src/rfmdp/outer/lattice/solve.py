@@ -5,11 +5,11 @@ the errors on and adds its own. Over a finite horizon that is all. A discounted 
 until one more step moves it so little that it is closer than wanted to the only fixed point.
 
 To reach a target, there is only one fixed point if every play ends, whatever the players do. A play
-has also ended where no player can ever lead it to the target (`_hopeless`). So the largest
+has also ended where no player can ever lead it to the target. So the largest
 probability q that a play goes on for K steps is computed first (`_endurance`). If q < 1, then T^K
 contracts by q, and a value that a step moves by no more than r is at most K r / (1 - q) away from
 the fixed point; so is what the policy of that step is worth. Otherwise a play may last for ever;
-what holds of probabilities then is in `lingering`.
+what holds then is in `lingering`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,16 @@ from rfmdp.memory import require_memory
 from rfmdp.model.lattice import LatticeMDP
 from rfmdp.model.lattice_order import Clock, clock_of
 from rfmdp.objective import MAX, MIN, Direction, Spec
-from rfmdp.outer.lattice.lingering import Lingering
+from rfmdp.outer.lattice.lingering import Lingering, LingeringRewards, Ways
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
 from rfmdp.outer.lattice.trie import Trie
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.ragged import segment_sum
 from rfmdp.rounding import UNIT, one_minus
-from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 LASTING = 0.5  # probability that a play lasts, below which its steps need not be counted on
-FAINT = 1e-12  # probabilities below which a sum of floats may not show that they are there
-LEAST = 1e-290  # the least product of probabilities that floats still show
 
 
 _Result: TypeAlias = tuple[FloatArray, Errors, AnyArray]  # a value, its errors, rules of a policy
@@ -68,6 +64,15 @@ class _Horizon:
     flipped: bool = False  # the answer is one minus the value
     probability: bool = False
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """What values can be; no less than 0 if nothing below it is ever paid."""
+        if self.probability:
+            return 0.0, 1.0
+        sign = -1.0 if self.negated else 1.0
+        least = min(float(np.min(sign * self.start)), self.payments.least(sign))
+        return (0.0 if least >= 0.0 else -np.inf), np.inf
+
 
 def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolArray) -> Solution:
     """Return bounds of a specification in all states of a lattice, with a policy.
@@ -77,7 +82,7 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     Raises
     ------
     UnsupportedError
-        For objectives of another kind, and for rewards to a target if a play may last for ever.
+        For objectives of another kind.
     """
     stats = Stats()
     with stats.phase("prepare"):
@@ -92,16 +97,16 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
         else:
             value, errors, rules = run.steps()
     probability, flipped, negated = horizon.probability, horizon.flipped, horizon.negated
-    stopped, witness = run.stopped, run.witness
+    span = horizon.span
+    stopped, witness, proven = run.stopped, run.witness, run.proven
     del sweep, horizon, run  # their arrays are as large as those that follow
     if negated:
         value, errors = 0.0 - value, Errors(errors.below, errors.above)  # no zero is negative
     lower, upper = value - errors.above, value + errors.below
-    if probability:
-        np.clip(lower, 0.0, 1.0, out=lower)
-        np.clip(upper, 0.0, 1.0, out=upper)
-    if witness is not None:
-        lower, upper = witness
+    np.clip(lower, *span, out=lower)
+    np.clip(upper, *span, out=upper)
+    if proven is not None:
+        lower, upper = proven
     if flipped:
         lower, upper, value = one_minus(upper, -1.0), one_minus(lower, 1.0), 1.0 - value
     close = limits.excess(lower, upper, interest, float(probability)) <= 1.0
@@ -186,6 +191,7 @@ class _Run:
     interest: BoolArray
     stopped: Status | None = None
     witness: tuple[FloatArray, FloatArray] | None = None  # inductive bounds, see `Lingering`
+    proven: tuple[FloatArray, FloatArray] | None = None  # what they say
 
     def back(self, value: FloatArray, *trie: Trie) -> tuple[FloatArray, AnyArray, Errors]:
         """Return a step back, see `Sweep.back`, and count it."""
@@ -249,11 +255,11 @@ class _Run:
         proven = value, Errors(np.inf, np.inf), self.model.some_rule()
         try:
             if self.horizon.probability:
-                hopeless = _hopeless(self.model, ends, self.watch)
+                hopeless = Ways(self.model).hopeless(ends.value != 0.0, ends.states, self.watch)
                 ends = _Fixed(ends.states | hopeless, ends.value)
             steps, lasts = _endurance(self.model, ends.states, self.watch)
             if lasts.max() == 1.0:
-                return self.lingering(ends, int(lasts.argmax()))
+                return self.lingering(ends)
             factor = max(steps, 1) / (1.0 - float(lasts.max())) * (1.0 + 8.0 * UNIT)
             while True:
                 after, choice, more = self.back(value)
@@ -272,26 +278,29 @@ class _Run:
         value, errors, rule = proven
         return value, errors, rule[None]
 
-    def lingering(self, ends: _Fixed, state: int) -> _Result:
-        """Bound probabilities by induction, as plays from a state may last for ever."""
-        if not self.horizon.probability:
-            raise UnsupportedError(
-                f"From {self.model.state_name(state)} a play may last for ever, so rewards to a "
-                "target need a model whose transitions are written out: use load_prism, or ask "
-                "with a bound of steps, as in C<=100."
-            )
-        negated, limits = self.horizon.negated, self.watch.limits
-        won = np.abs(ends.value)
-        bounds = Lingering(
-            self.model, self.back, negated, (self.horizon.agent is MAX) != negated, ends.states,
-            won, np.where(ends.states, won, 1.0), self.model.some_rule(), self.watch,
-        )  # fmt: skip
+    def lingering(self, ends: _Fixed) -> _Result:
+        """Bound least fixed points by induction, as plays may last for ever."""
+        horizon, limits, pays = self.horizon, self.watch.limits, self.horizon.payments
+        negated, probability = horizon.negated, horizon.probability
+        won, rule = np.abs(ends.value), self.model.some_rule()
+        begin = self.model, self.back, negated, (horizon.agent is MAX) != negated, ends.states, won
+        if probability:
+            bounds = Lingering(*begin, np.where(ends.states, won, 1.0), rule, self.watch)
+        else:
+            if horizon.span[0] < 0.0:  # steps prove nothing of such rewards
+                return won, Errors(np.inf, np.inf), rule[None]
+            unpaid = Sweep(self.model, horizon.agent, Payments.nothing(self.model)).back
+            bounds = LingeringRewards(
+                *begin, np.where(ends.states, won, np.inf), rule, self.watch,
+                unpaid=unpaid, most=float(np.max(np.abs(pays.pays))),
+            )  # fmt: skip
         try:
-            bounds.run(lambda low, high: limits.closed(low, high, self.interest, 1.0))
+            bounds.run(lambda low, high: limits.excess(low, high, self.interest, probability))
         except STOPS as stop:
             self.stopped = status_of(stop)
         self.witness = bounds.claimed, bounds.upper
-        value = np.clip(bounds.lower, *self.witness)
+        self.proven = bounds.claimed_value, bounds.upper
+        value = np.clip(bounds.lower, *self.proven)
         return (-value if negated else value), Errors(), bounds.rule[None]
 
     def level_by_level(self, ends: _Fixed, clock: Clock) -> _Result:
@@ -315,32 +324,6 @@ def _ends_by(clock: Clock, model: LatticeMDP, ends: BoolArray) -> bool:
     if model.deadlocks is not None:
         lasting |= model.deadlocks
     return clock.factor == 0 and bool(ends[lasting].all())
-
-
-def _hopeless(model: LatticeMDP, ends: _Fixed, watch: Watch) -> BoolArray:
-    """Return the states (S,) from which nobody can lead a play to the target.
-
-    A step back of zeros and ones, both players for it: floats show every way, unless probabilities
-    are so small that none is called hopeless. No row is solved by itself: of the best one for every
-    fibre, the sign is what counts.
-    """
-    marginals = model.marginals
-    upper, lower = marginals.upper, marginals.lower
-    total, room = (segment_sum(x, marginals.outcome_ptr) for x in (lower, upper - lower))
-    free = 1.0 - total[(marginals.kind == Kind.BOX) & (room > 0.0)]
-    faintest = float(np.min(np.concatenate([upper[upper > 0.0], free]), initial=1.0))
-    if faintest < FAINT or faintest ** len(model.factors) < LEAST:
-        return np.zeros(model.states, dtype=np.bool_)
-    # both maximise, so all signs are turned
-    sweep = Sweep(model, MIN, Payments.nothing(model), most_mixed=0)
-    hopeful: BoolArray = ends.value != 0.0
-    while True:
-        after, _, _ = sweep.back(-hopeful.astype(np.float64))
-        more = (after < 0.0) & ~ends.states & ~hopeful
-        if not more.any():
-            return ~hopeful
-        hopeful |= more
-        watch.tick("where the target is possible", float(more.sum()))
 
 
 def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, FloatArray]:

@@ -98,6 +98,10 @@ class Payments:
         np.negative(self.pays, out=self.pays)
         return Payments(self.actions, self.pays, -self.idle)
 
+    def least(self, sign: float) -> float:
+        """Return the least payment, all with the given sign."""
+        return float(min(np.min(sign * self.idle), np.min(sign * self.pays)))
+
     @property
     def error(self) -> float:
         """The most that adding two rewards was off, and adding them to a value will be."""
