@@ -21,7 +21,7 @@ from rfmdp.model.description import (
     select,
 )
 from rfmdp.model.expander import Expander
-from rfmdp.model.frontier import NO_ACTION, Progress, explore, finished, with_used_marginals
+from rfmdp.model.frontier import NO_ACTION, Progress, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -93,7 +93,7 @@ def build(
     expander = Expander(packing, actions)
     start = _initial_codes(packing, initial)
     with seeing_arrays("build"):
-        model = explore(packing, start, expander, progress)
+        model = expander.run(start, progress)
         states = States(packing.variables, model.valuations)
         structures = _rewards(model, states, expander.actions, rewards or {})
         where = _labels(states, labels or {})
