@@ -25,7 +25,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.model.report import warn_if_touching
-from rfmdp.model.validate import is_valid
+from rfmdp.model.validate import validate
 from rfmdp.record import Provenance
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -68,7 +68,7 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     warn_of_states(checked, len(dead), explored.valuations[dead[:1]], explorer)
     model = completed(checked, explored, explorer)
     warn_if_touching(model)
-    is_valid(model)  # remembered, so that the first question need not check again
+    validate(model)  # remembered, so that the first question need not check again
     return model
 
 
