@@ -26,9 +26,9 @@ def command(text: str) -> str:
 # name, text, line, column, message
 # fmt: off
 MODELS = [
-    ('pepa', 'r = 1.0;\nP = (a, r).Q;\nQ = (b, r).P;\nP <a> Q', 1, 3, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '='; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
-    ('pepa comment', '%r = 1.0;', 1, 1, "unexpected character '%'; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
-    ('jani', '{"jani-version": 1}', 1, 1, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '{'; this looks like a JANI model: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
+    ('pepa', 'r = 1.0;\nP = (a, r).Q;\nQ = (b, r).P;\nP <a> Q', 1, 3, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '='; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"),
+    ('pepa comment', '%r = 1.0;', 1, 1, "unexpected character '%'; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"),
+    ('jani', '{"jani-version": 1}', 1, 1, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '{'; this looks like a JANI model: models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"),
     ('misspelt type', 'dtcm\nmodule m endmodule', 1, 1, "expected a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards', found 'dtcm'; did you mean 'dtmc' instead of 'dtcm'?"),
     ('misspelt variable', 'module m\n  count : [0..1];\n  [] cuont=0 -> true;\nendmodule', 3, 6, "unknown name 'cuont'; it must be a constant, formula or variable; did you mean 'count'?"),
     ('ctmc', 'ctmc\nmodule m endmodule', 1, 1, "model type 'ctmc' is not supported; use dtmc, mdp, idtmc or imdp"),
@@ -126,7 +126,7 @@ PROPERTIES = [
     ('misspelt filter', 'fiter(max, P=? [ F x=1 ], x=0)', 1, 10, "expected '(', found ','; did you mean 'filter' instead of 'fiter'?"),
     ('misspelt quantifier', 'Pmaxmn=? [ F x=1 ]', 1, 8, "expected an expression, found '?'; did you mean 'Pmaxmin' instead of 'Pmaxmn'?"),
     ('misspelt filter name', 'filter(mx, P=? [ F x=1 ], x=0)', 1, 8, "unknown filter 'mx'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range; did you mean 'max' instead of 'mx'?"),
-    ('misspelt function', 'flor(x)=1', 1, 1, "unknown function 'flor'; there are min, max, floor, ceil, round, pow, mod and log; did you mean 'floor' instead of 'flor'?"),
+    ('misspelt function', 'flor(x)=1', 1, 1, "unknown name 'flor'; it must be a constant, formula or variable"),
     ('no query', 'P [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max' or 'min', found '['"),
     ('no path', 'P=? [ ]', 1, 7, "expected a path formula, found ']'"),
     ('unclosed', 'P=? [ F x=1', 1, 12, "expected 'R', 'U', 'W', ']' or an operator, found the end of the text"),

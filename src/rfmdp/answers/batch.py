@@ -16,7 +16,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.checked import CheckedModel, Work
 from rfmdp.language.constants import Constants
-from rfmdp.language.property_ast import require_supported
+from rfmdp.language.check_properties import require_supported
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.outer.settings import Limits

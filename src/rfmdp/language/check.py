@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from rfmdp.language.ast import (
     Assignment,
     Command,
-    Constant,
     Expr,
     Label,
     LabelDefinition,
@@ -16,20 +15,27 @@ from rfmdp.language.ast import (
     ModelFile,
     ModelType,
     Module,
-    Name,
     ProbabilityInterval,
     RewardStructure,
     Type,
     Update,
     VariableDeclaration,
-    rewrite,
+    fold,
 )
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Constants, check_inputs, constant_values, needed, plain_values
+from rfmdp.language.constants import (
+    Constants,
+    check_inputs,
+    constant_definitions,
+    definitions,
+    meanings,
+    plain_values,
+    require_values,
+)
 from rfmdp.language.evaluate import Value, evaluate, simplify
-from rfmdp.language.expand import all_modules, expand, expand_formulas, literals, substitute
+from rfmdp.language.expand import all_modules, substitute
 from rfmdp.language.source import Position, SourceText
-from rfmdp.language.types import require, type_of
+from rfmdp.language.types import node_type, require
 from rfmdp.model.arrays import Variable
 
 WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP}
@@ -53,63 +59,75 @@ def check_model(
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
     _check_module_names(model)
-    formulas = expand_formulas(model.formulas, source)
+    formulas = meanings(definitions("formula", model.formulas), {}, source)
     modules = all_modules(model, formulas)
-    check_unique(_definitions(model, modules), source)
+    check_unique(_named(model, modules), source)
+    check_labels(model.labels, (), source)
     check_inputs(inputs, model.constants, also_known, source)
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     types = {c.name: c.type for c in model.constants}
     types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
-    used = _used(model, modules, formulas, inputs)
-    values = constant_values(used, inputs, types, formulas, source)
-    numbers = literals(values)
-    meanings = {name: substitute(formula, numbers) for name, formula in formulas.items()} | numbers
-    check_labels(model.labels, (), source)
-    labels = expand_labels(model.labels, meanings, source)
-    resolver = Resolver(meanings, types, labels, values, source)
-    return _assemble(model, modules, resolver, formulas)
-
-
-def _used(
-    model: ModelFile, modules: list[Module], formulas: Mapping[str, Expr], inputs: Constants
-) -> list[Constant]:
-    """Return the constants that matter: those that have a value, and those that the model uses."""
-    texts = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
-    used = needed(texts, model.constants, formulas)
-    open_ = {c.name for c in model.constants if c.value is None and c.name not in inputs} - used
-
-    def has_value(constant: Constant) -> bool:
-        return not open_ & needed([Name(constant.name)], model.constants, formulas)
-
-    return [c for c in model.constants if c.name in used or has_value(c)]
+    constant_texts = constant_definitions(model.constants, inputs, source)
+    texts = constant_texts | definitions("formula", model.formulas)
+    texts |= definitions("label", model.labels)
+    resolver = Resolver(meanings(texts, types, source), types, source)
+    numbers = {c.name: resolver.meanings.get(c.name) for c in model.constants}
+    values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
+    expanded = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
+    open_ = {name: text.position for name, text in constant_texts.items() if text.value is None}
+    used = (substitute(text, resolver.meanings) for text in expanded)
+    require_values(used, open_, source)
+    declared = [(variable, "") for variable in model.globals]
+    declared += [(variable, module.name) for module in modules for variable in module.variables]
+    ranges = [_variable(variable, model, resolver) for variable, _ in declared]
+    owners = {variable.name: module for variable, module in declared}
+    checked = tuple(
+        replace(m, commands=tuple(_command(c, m.name, owners, resolver) for c in m.commands))
+        for m in modules
+    )
+    actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
+    init: tuple[int, ...] | Expr = tuple(value for _, value in ranges)
+    if model.init is not None:
+        init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
+    return CheckedModel(
+        type=_model_type(model, modules),
+        variables=tuple(variable for variable, _ in ranges),
+        modules=checked,
+        labels=tuple(
+            replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
+            for label in model.labels
+        ),
+        rewards=_rewards(model.rewards, actions, resolver),
+        init=init,
+        constants=values,
+        formulas=formulas,
+        actions=actions,
+        source=source,
+        undefined=tuple(c.name for c in model.constants if c.name not in values),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
     """Turns expressions of the text into checked ones: no formulas, constants or labels left."""
 
-    meanings: Mapping[str, Expr]  # of formulas and constants
+    meanings: Mapping[str, Expr]  # of formulas, constants and labels
     types: Mapping[str, Type]
-    labels: Mapping[str, Expr]
-    values: Mapping[str, Value]
     source: SourceText
 
     def resolve(self, expr: Expr, type_: Type, what: str) -> Expr:
-        """Return the expression resolved and evaluated as far as possible, of the type wanted."""
-        expr = rewrite(substitute(expr, self.meanings), self._label)
-        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
+        """Return the expression resolved and evaluated as far as possible, of a type."""
+        expr = substitute(expr, self.meanings)
+        require(expr, type_, fold(expr, self._type), what, self.source)
         return simplify(expr)
 
-    def _label(self, node: Expr) -> Expr:
-        """Replace a label by the condition it stands for."""
-        if not isinstance(node, Label):
-            return node
-        if node.name in BUILT_IN_LABELS:
-            reason = f'label "{node.name}" must be used in properties only'
+    def _type(self, node: Expr, below: tuple[Type, ...]) -> Type:
+        if isinstance(node, Label):
+            reason = f'unknown label "{node.name}"; define it'
+            if node.name in BUILT_IN_LABELS:
+                reason = f'label "{node.name}" must be used in properties only'
             raise self.source.error(node.position, reason)
-        if node.name not in self.labels:
-            raise self.source.error(node.position, f'unknown label "{node.name}"; define it')
-        return self.labels[node.name]
+        return node_type(node, below, self.types, self.source)
 
     def constant(self, expr: Expr, type_: Type, what: str) -> Value:
         """Return the value of an expression without variables."""
@@ -130,14 +148,6 @@ def check_labels(
         names.add(label.name)
 
 
-def expand_labels(
-    labels: Sequence[LabelDefinition], meanings: Mapping[str, Expr], source: SourceText
-) -> dict[str, Expr]:
-    """Return every label with names and the labels inside it replaced; types are not checked."""
-    texts = {label.name: substitute(label.value, meanings) for label in labels}
-    return expand(texts, "label", {x.name: x.position for x in labels}, source, Label)
-
-
 def check_unique(definitions: Iterator[tuple[str, str, Position]], source: SourceText) -> None:
     """Raise if two of the (name, kind, position) have one name, at the later one."""
     by_name: dict[str, tuple[str, Position]] = {}
@@ -152,7 +162,7 @@ def check_unique(definitions: Iterator[tuple[str, str, Position]], source: Sourc
         by_name[name] = kind, position
 
 
-def _definitions(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
+def _named(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
     for constant in model.constants:
         yield constant.name, "constant", constant.position
     for formula in model.formulas:
@@ -171,40 +181,6 @@ def _check_module_names(model: ModelFile) -> None:
             reason = f"module '{module.name}' must be defined only once"
             raise model.source.error(module.position, reason)
         names.add(module.name)
-
-
-def _assemble(
-    model: ModelFile, modules: list[Module], resolver: Resolver, formulas: Mapping[str, Expr]
-) -> CheckedModel:
-    declared = [(variable, "") for variable in model.globals]
-    declared += [(variable, module.name) for module in modules for variable in module.variables]
-    variables = [_variable(variable, model, resolver) for variable, _ in declared]
-    owners = {variable.name: module for variable, module in declared}
-    checked = tuple(
-        replace(m, commands=tuple(_command(c, m.name, owners, resolver) for c in m.commands))
-        for m in modules
-    )
-    actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
-    labels = tuple(
-        replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
-        for label in model.labels
-    )
-    init: tuple[int, ...] | Expr = tuple(value for _, value in variables)
-    if model.init is not None:
-        init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
-    return CheckedModel(
-        type=_model_type(model, modules),
-        variables=tuple(variable for variable, _ in variables),
-        modules=checked,
-        labels=labels,
-        rewards=_rewards(model.rewards, actions, resolver),
-        init=init,
-        constants=resolver.values,
-        formulas=formulas,
-        actions=actions,
-        source=model.source,
-        undefined=tuple(c.name for c in model.constants if c.name not in resolver.values),
-    )
 
 
 def _model_type(model: ModelFile, modules: list[Module]) -> ModelType:

@@ -7,40 +7,20 @@ undefined constant matters only to properties that use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from enum import Enum
 
 from rfmdp.language.ast import (
+    OPERATORS,
     Binary,
-    Expr,
-    Formula,
-    Label,
-    Literal,
-    Name,
-    Type,
-    Unary,
-    fold,
-    nodes,
-    rewrite,
-)
-from rfmdp.language.check import check_labels, check_unique, expand_labels
-from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Constants, constant_values, constants_hint, needed
-from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
-from rfmdp.language.expand import (
-    dependencies,
-    expand,
-    expand_formulas,
-    literals,
-    references,
-    substitute,
-)
-from rfmdp.language.property_ast import (
     Bound,
     CumulativeReward,
+    Expr,
     Filter,
     InstantaneousReward,
+    Label,
+    Literal,
     LongRunReward,
     Path,
     Probability,
@@ -48,10 +28,27 @@ from rfmdp.language.property_ast import (
     PropertyFile,
     Reward,
     TimeBound,
+    Type,
+    Unary,
+    Unreadable,
+    fold,
+    is_nested,
     path_operators,
-    require_supported,
+    rewrite,
 )
-from rfmdp.language.source import Position, SourceText, nearest, question
+from rfmdp.language.check import check_labels, check_unique
+from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
+from rfmdp.language.constants import (
+    Constants,
+    Definition,
+    constant_definitions,
+    definitions,
+    meanings,
+    require_values,
+)
+from rfmdp.language.evaluate import evaluate, exact_value, simplify
+from rfmdp.language.expand import references, substitute
+from rfmdp.language.source import NOWHERE, Position, SourceText, question
 from rfmdp.language.types import node_type, require, type_of
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
@@ -63,8 +60,8 @@ FILTER_TYPES = {
     "forall": Type.BOOL,
     "exists": Type.BOOL,
 }
-
-
+JOINS = ("&", "|", "=>", "<=>")  # of path formulas
+DEEPEST = 100  # operators of a path formula inside each other
 SHARE = (0.0, 1.0, "in the range 0..1")
 ANY = (-math.inf, math.inf, "a number")
 
@@ -104,32 +101,12 @@ def check_property(
     >>> check_property(file.properties[0], file, model).expression.path.time.upper
     Literal(value=4)
     """
-    source = file.source
     check_file(file, model)
-    _refuse_misspelt(prop, file, model)
-    expression = _inline(prop, file, model)
-    require_supported(expression, source)
-    formulas = _formulas(file, model)
-    expression = substitute(expression, formulas)
-    labels = {x.name: replace(x, value=substitute(x.value, formulas)) for x in file.labels}
-    used = dependencies(
-        references(expression, Label) & labels.keys(),
-        lambda name: references(labels[name].value, Label) & labels.keys(),
-    )
-    texts = [expression, *(labels[name].value for name in used)]
-    _refuse_undefined(texts, model, source)
-    numbers = literals(_constants(texts, formulas, file, model, constants or {}))
-    conditions = {label.name: label.value for label in model.labels}
-    of_file = expand_labels([labels[name] for name in used], numbers, source)
-    conditions |= {name: substitute(x, conditions, Label) for name, x in of_file.items()}
-    named = [p.name for p in file.properties if p.name is not None]
-    expression = rewrite(
-        substitute(expression, numbers), lambda node: _label(node, conditions, named, source)
-    )
-    scope = _Scope(model.variable_types(), model, source)
+    scope = _Scope(file, model, constants or {})
+    (expression,) = scope.resolved([prop.expression])
+    require_supported(expression, file.source)
     type_ = fold(expression, scope.type_of)
-    expression = simplify(rewrite(expression, scope.settle))
-    return CheckedProperty(expression, type_, model)
+    return CheckedProperty(simplify(rewrite(expression, scope.settle)), type_, model)
 
 
 def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, inputs: Constants) -> Expr:
@@ -145,47 +122,17 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, inputs: Co
     children = list(path.children())
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
     children[:begin] = [with_numbers(child, file, model, inputs) for child in children[:begin]]
-    formulas = _formulas(file, model)
-    numbers = [substitute(child, formulas) for child in children[begin:]]
-    constants = literals(_constants(numbers, formulas, file, model, inputs))
-    rest = [substitute(number, constants) for number in numbers]
-    scope = _Scope(model.variable_types(), model, file.source)
-    return scope.settle(path.rebuilt([*children[:begin], *rest]))
-
-
-def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> None:
-    """Raise if a property is a single unknown name, and others have names that may be meant."""
-    expr = prop.expression
-    if not isinstance(expr, Name):
-        return
-    names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {c.name for c in file.constants} | {f.name for f in file.formulas}
-    named = [p.name for p in file.properties if p.name is not None]
-    if expr.name in names or not named:
-        return
-    meant = nearest(expr.name, named)
-    hint = f"did you mean the property '{meant}'?"
-    if meant is None:
-        hint = f"properties with a name are {', '.join(named)}"
-    raise file.source.error(expr.position, f"unknown name '{expr.name}'; {hint}")
-
-
-def _refuse_undefined(texts: Iterable[Expr], model: CheckedModel, source: SourceText) -> None:
-    """Raise if a property uses a constant of the model that has no value."""
-    for node in (node for text in texts for node in nodes(text)) if model.undefined else ():
-        if isinstance(node, Name) and node.name in model.undefined:
-            reason = f"constant '{node.name}' of the model has no value; give "
-            reason += constants_hint([node.name])
-            raise source.error(node.position, reason)
+    scope = _Scope(file, model, inputs)
+    return scope.settle(path.rebuilt([*children[:begin], *scope.resolved(children[begin:])]))
 
 
 def check_file(file: PropertyFile, model: CheckedModel) -> None:
     """Raise if a property file defines a name twice, or one that the model has."""
     source = file.source
-    definitions = [(c.name, "constant", c.position) for c in file.constants]
-    definitions += [(f.name, "formula", f.position) for f in file.formulas]
-    check_unique(iter(definitions), source)
-    for name, _, position in definitions:
+    values = [(c.name, "constant", c.position) for c in file.constants]
+    values += [(f.name, "formula", f.position) for f in file.formulas]
+    check_unique(iter(values), source)
+    for name, _, position in values:
         if name in model.variable_types() or name in model.constants or name in model.formulas:
             raise source.error(position, f"'{name}' must not be defined again, the model has it")
     named = [(p.name, "property", p.position) for p in file.properties if p.name is not None]
@@ -194,17 +141,53 @@ def check_file(file: PropertyFile, model: CheckedModel) -> None:
     check_labels(file.labels, [label.name for label in model.labels], source)
 
 
-@dataclass(frozen=True, slots=True)
 class _Scope:
-    """Types and bounds of one property."""
+    """What names stand for in the properties of a file; types and bounds of these."""
 
-    types: Mapping[str, Type]
-    model: CheckedModel
-    source: SourceText
+    def __init__(self, file: PropertyFile, model: CheckedModel, inputs: Constants) -> None:
+        self.model, self.source = model, file.source
+        labels = {x.name: x for x in (*model.labels, *file.labels)}
+        self.labels, self.known = sorted(labels), {*labels, *BUILT_IN_LABELS}
+        named = {p.name: p for p in file.properties if p.name is not None}
+        self.names = [*labels, *named]
+        numbers = {name: Literal(value) for name, value in model.constants.items()}
+        properties = {
+            f'"{name}"': Definition("property", prop.expression, prop.position)
+            for name, prop in named.items()
+            if name not in self.known
+        }
+        self._definitions = (
+            {
+                k: Definition("formula", x, NOWHERE)
+                for k, x in (numbers | {**model.formulas}).items()
+            }
+            | constant_definitions(file.constants, inputs, file.source)
+            | definitions("formula", file.formulas)
+            # labels of a built model stand for themselves
+            | definitions("label", (x for x in labels.values() if x.value != Label(x.name)))
+            | properties
+        )
+        self._types = model.variable_types() | {c.name: c.type for c in file.constants}
+
+    def resolved(self, texts: Sequence[Expr]) -> list[Expr]:
+        """Return texts with their names, labels and names of properties replaced."""
+        first = [name for text in texts for name in references(text)]
+        values = meanings(self._definitions, self._types, self.source, first)
+        texts = [substitute(text, values) for text in texts]
+        open_ = {k: d.position for k, d in self._definitions.items() if d.value is None}
+        open_ |= dict.fromkeys(self.model.undefined, NOWHERE)
+        require_values(texts, open_, self.source)
+        return texts
 
     def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
         """Return the type of a node and check its operands."""
         match node:
+            case Label(name) if name not in self.known:
+                listed = ", ".join(f'"{label}"' for label in self.labels)
+                hint = f"the labels are {listed}" if listed else "define it"
+                meant = question(name, self.names)
+                reason = f'unknown label or property "{name}"; {hint}{meant}'
+                raise self.source.error(node.position, reason)
             case Path():
                 operands = node.children()[: 1 if node.left is None else 2]
                 for operand, operand_type in zip(operands, below, strict=False):
@@ -220,14 +203,13 @@ class _Scope:
                 return Type.DOUBLE if node.bound is None else Type.BOOL
             case Filter():
                 return self._filter(node, below)
-        return node_type(node, below, self.types, self.source)
+        return node_type(node, below, self._types, self.source)
 
     def _filter(self, node: Filter, below: tuple[Type, ...]) -> Type:
         name, operand = node.operator, below[0]
-        if name in NUMERIC_FILTERS:
-            require(node.operand, Type.DOUBLE, operand, f"the operand of '{name}'", self.source)
-        if name in BOOLEAN_FILTERS:
-            require(node.operand, Type.BOOL, operand, f"the operand of '{name}'", self.source)
+        if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
+            expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
+            require(node.operand, expected, operand, f"the operand of '{name}'", self.source)
         if node.states is not None:
             require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
         return FILTER_TYPES.get(name, operand)
@@ -273,7 +255,7 @@ class _Scope:
         self, expr: Expr, type_: Type, what: str, least: float, most: float, words: str
     ) -> Literal:
         """Return a constant within limits, which remembers the number as it was written."""
-        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
+        require(expr, type_, type_of(expr, self._types, self.source), what, self.source)
         value = evaluate(expr, {}, self.source)
         value = value if type_ is Type.INT else float(value)
         if not least <= value <= most:
@@ -304,54 +286,76 @@ class _Scope:
         raise self.source.error(position, reason)
 
 
-def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> Expr:
-    """Replace references to other properties by what they stand for."""
-    labels = {label.name for label in chain(file.labels, model.labels)} | set(BUILT_IN_LABELS)
-    named = {p.name: p for p in file.properties if p.name is not None and p.name not in labels}
+class FormulaKind(Enum):
+    """What kind of formula an expression is."""
 
-    def inner(expr: Expr) -> set[str]:
-        return references(expr, Label) & named.keys()
-
-    graph = dependencies(inner(prop.expression), lambda name: inner(named[name].expression))
-    texts = {name: named[name].expression for name in graph}
-    places = {name: named[name].position for name in graph}
-    return substitute(prop.expression, expand(texts, "property", places, file.source, Label), Label)
+    STATE = 0
+    PATH = 1
+    REWARD = 2
 
 
-def _formulas(file: PropertyFile, model: CheckedModel) -> Mapping[str, Expr]:
-    """Return the expanded formulas of a model, which are so already, and of a file."""
-    if not file.formulas:
-        return model.formulas
-    of_model = [Formula(name, value) for name, value in model.formulas.items()]
-    return expand_formulas([*of_model, *file.formulas], file.source)
+def require_supported(expr: Expr, source: SourceText) -> None:
+    """Raise PrismError unless the property is built of supported parts in the supported way."""
+    form = fold(expr, lambda node, below: _form(node, below, source))
+    if form is not FormulaKind.STATE:
+        reason = "a path formula must stand inside P or R, for example P=? [ F x=1 ]"
+        raise source.error(expr.position, reason)
 
 
-def _constants(
-    texts: Iterable[Expr],
-    formulas: Mapping[str, Expr],
-    file: PropertyFile,
-    model: CheckedModel,
-    inputs: Constants,
-) -> dict[str, Value]:
-    """Return the values of the constants that some texts need, and all those of the model."""
-    used = needed(texts, file.constants, formulas)
-    constants = [constant for constant in file.constants if constant.name in used]
-    types = model.variable_types() | {c.name: c.type for c in file.constants}
-    types |= {name: Literal(value).type for name, value in model.constants.items()}
-    inputs = {name: value for name, value in inputs.items() if name in used}
-    of_file = constant_values(constants, inputs, types, formulas, file.source, model.constants)
-    return {**model.constants, **of_file}
+def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> FormulaKind:
+    match node:
+        case Unreadable(_, reason):
+            raise source.error(node.position, reason)
+        case CumulativeReward() | InstantaneousReward() | LongRunReward():
+            return FormulaKind.REWARD
+        case Path():
+            _check_path(node, source)
+            return FormulaKind.PATH
+        case Unary("!"):
+            return below[0]
+        case Binary(operator) if operator in JOINS and FormulaKind.REWARD not in below:
+            return max(below, key=lambda form: form is FormulaKind.PATH)
+        case Probability(path=path):
+            if is_nested(path):
+                _check_nested(path, source)
+            return FormulaKind.STATE
+        case Reward(path=path):
+            if not isinstance(path, CumulativeReward | InstantaneousReward | LongRunReward):
+                _check_reward(path, source)
+            return FormulaKind.STATE
+    if all(form is FormulaKind.STATE for form in below):
+        return FormulaKind.STATE
+    what = "a filter" if isinstance(node, Filter) else "an operator or function"
+    reason = f"the operand of {what} must be a state formula, found a path formula"
+    raise source.error(node.children()[0].position, reason)
 
 
-def _label(
-    node: Expr, labels: Mapping[str, Expr], properties: Sequence[str], source: SourceText
-) -> Expr:
-    if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
-        return node
-    if node.name not in labels:
-        listed = ", ".join(f'"{name}"' for name in sorted(labels))
-        hint = f"the labels are {listed}" if listed else "define it"
-        meant = question(node.name, [*labels, *properties])
-        reason = f'unknown label or property "{node.name}"; {hint}{meant}'
-        raise source.error(node.position, reason)
-    return labels[node.name]
+def _check_path(node: Path, source: SourceText) -> None:
+    if node.operator == "X" and node.time is not None:
+        raise source.error(node.time.position, "'X' must have no bound on steps")
+    if node.time is not None and node.time.reward is not None and node.time.upper is None:
+        raise source.unsupported(
+            node.time.position, "a lower bound on rewards", 'use <= or <, as in F{"r"}<=5'
+        )
+
+
+def _check_nested(path: Expr, source: SourceText) -> None:
+    """Raise if operators inside each other are too deep, or count rewards."""
+
+    def depth(node: Expr, below: tuple[int, ...]) -> int:
+        return max(below, default=0) + 1
+
+    if fold(path, depth, leaves=OPERATORS) > DEEPEST:
+        reason = f"operators of a path formula must be nested at most {DEEPEST} deep"
+        raise source.error(path.position, reason)
+    for node in path_operators(path):
+        if node.time is not None and node.time.reward is not None:
+            construct = "a bound on a reward inside R, or with other path operators"
+            raise source.unsupported(node.time.position, construct, "count steps instead")
+
+
+def _check_reward(path: Expr, source: SourceText) -> None:
+    if not path_operators(path):
+        forms = "a path formula, C, C<=k, C{discount=d} or I=k"
+        raise source.error(path.position, f"R must be over {forms}; write F before a state formula")
+    _check_nested(path, source)

@@ -6,7 +6,7 @@ inside a formula. Labels are expanded later, so that a renaming does not reach i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -15,9 +15,7 @@ from rfmdp.language.ast import (
     Call,
     Command,
     Expr,
-    Formula,
     Label,
-    Literal,
     ModelFile,
     Module,
     Name,
@@ -26,86 +24,50 @@ from rfmdp.language.ast import (
     nodes,
     rewrite,
 )
-from rfmdp.language.evaluate import Value
 from rfmdp.language.source import Position, SourceText
 
 
-def references(expr: Expr, kind: type[Name] | type[Label] = Name) -> set[str]:
-    """Return the names of constants, formulas and variables in an expression, or of labels."""
-    return {node.name for node in nodes(expr) if isinstance(node, kind)}
+def references(expr: Expr) -> set[str]:
+    """Return the names in an expression; those of labels and properties in quotes."""
+    return {_name(node) for node in nodes(expr) if isinstance(node, Name | Label)}
 
 
-def substitute(
-    expr: Expr, values: Mapping[str, Expr], kind: type[Name] | type[Label] = Name
-) -> Expr:
-    """Replace names, or labels, by expressions; a literal takes the place of what it replaces."""
+def _name(node: Name | Label) -> str:
+    return node.name if isinstance(node, Name) else f'"{node.name}"'
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace names and labels by expressions; a leaf takes the place of what it replaces."""
 
     def change(node: Expr) -> Expr:
-        if not isinstance(node, kind) or node.name not in values:
+        value = values.get(_name(node)) if isinstance(node, Name | Label) else None
+        if value is None:
             return node
-        value = values[node.name]
         return value if value.children() else replace(value, position=node.position)
 
     return rewrite(expr, change) if values else expr
 
 
-def expand(
-    texts: Mapping[str, Expr],
-    what: str,
-    places: Mapping[str, Position],
-    source: SourceText,
-    kind: type[Name] | type[Label] = Name,
-) -> dict[str, Expr]:
-    """Return definitions with those inside them expanded."""
-    graph = {name: references(text, kind) & texts.keys() for name, text in texts.items()}
-    expanded: dict[str, Expr] = {}
-    for name in dependency_order(graph, what, places, source):
-        inner = {other: expanded[other] for other in graph[name]}
-        expanded[name] = substitute(texts[name], inner, kind)
-    return expanded
-
-
-def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str, Expr]:
-    """Return every formula with the formulas inside it expanded."""
-    places = {formula.name: formula.position for formula in formulas}
-    return expand({f.name: f.value for f in formulas}, "formula", places, source)
-
-
 def dependency_order(
     graph: Mapping[str, Iterable[str]],
-    what: str,
-    places: Mapping[str, Position],
+    places: Mapping[str, tuple[str, Position]],
     source: SourceText,
 ) -> list[str]:
-    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle."""
+    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle.
+
+    places : what every key is, and where
+    """
     needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
     try:
         return list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         cycle: list[str] = error.args[1][::-1]
-        first = min(range(len(cycle) - 1), key=lambda k: places[cycle[k]])
+        first = min(range(len(cycle) - 1), key=lambda k: places[cycle[k]][1])
         cycle = [*cycle[first:-1], *cycle[: first + 1]]
-        reason = f"a {what} must not depend on itself, found {' -> '.join(cycle)}"
-        raise source.error(places[cycle[0]], reason) from None
-
-
-def dependencies(
-    first: Iterable[str], needs: Callable[[str], Collection[str]]
-) -> dict[str, Collection[str]]:
-    """Return some definitions and all that they need, each with those that it needs directly."""
-    graph: dict[str, Collection[str]] = {}
-    pending = [*first]
-    while pending:
-        name = pending.pop()
-        if name not in graph:
-            graph[name] = needs(name)
-            pending += graph[name]
-    return graph
-
-
-def literals(values: Mapping[str, Value]) -> dict[str, Expr]:
-    """Return what constants stand for, by name."""
-    return {name: Literal(value) for name, value in values.items()}
+        kind, position = places[cycle[0]]
+        names = " -> ".join(name.strip('"') for name in cycle)
+        reason = f"a {kind} must not depend on itself, found {names}"
+        raise source.error(position, reason) from None
 
 
 def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
@@ -113,9 +75,9 @@ def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     source = model.source
     by_name = {module.name: module for module in model.modules}
     graph = {m.name: {m.base} if isinstance(m, RenamedModule) else () for m in model.modules}
-    places = {module.name: module.position for module in model.modules}
+    places = {module.name: ("renamed module", module.position) for module in model.modules}
     modules: dict[str, Module] = {}
-    for name in dependency_order(graph, "renamed module", places, source):
+    for name in dependency_order(graph, places, source):
         module = by_name[name]
         if isinstance(module, Module):
             modules[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
