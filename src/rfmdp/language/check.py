@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rfmdp.language.ast import (
     Assignment,
     Command,
     Expr,
     Label,
-    LabelDefinition,
     Literal,
     ModelFile,
     ModelType,
     Module,
+    Node,
     ProbabilityInterval,
     RewardStructure,
     Type,
@@ -58,11 +59,14 @@ def check_model(
     inputs = plain_values(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
-    _check_module_names(model)
+    check_unique({"module": model.modules}, source)
     formulas = meanings(definitions("formula", model.formulas), {}, source)
     modules = all_modules(model, formulas)
-    check_unique(_named(model, modules), source)
-    check_labels(model.labels, (), source)
+    kinds: dict[str, Sequence[Node]] = {"constant": model.constants, "formula": model.formulas}
+    kinds |= {"global variable": model.globals}
+    kinds |= {f"variable of module '{module.name}'": module.variables for module in modules}
+    for names in (kinds, {"label": model.labels}, {"reward structure": model.rewards}):
+        check_unique(names, source)
     check_inputs(inputs, model.constants, also_known, source)
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     types = {c.name: c.type for c in model.constants}
@@ -134,53 +138,20 @@ class Resolver:
         return evaluate(self.resolve(expr, type_, what), {}, self.source)
 
 
-def check_labels(
-    labels: Sequence[LabelDefinition], others: Collection[str], source: SourceText
-) -> None:
-    """Raise if a label is defined twice, by others, or is built in."""
-    names = set(others)
-    for label in labels:
-        if label.name in BUILT_IN_LABELS:
-            reason = f'label "{label.name}" is built in and must not be defined'
-            raise source.error(label.position, reason)
-        if label.name in names:
-            raise source.error(label.position, f'label "{label.name}" must be defined only once')
-        names.add(label.name)
-
-
-def check_unique(definitions: Iterator[tuple[str, str, Position]], source: SourceText) -> None:
-    """Raise if two of the (name, kind, position) have one name, at the later one."""
-    by_name: dict[str, tuple[str, Position]] = {}
-    for name, kind, position in sorted(definitions, key=lambda entry: entry[2]):
+def check_unique(kinds: Mapping[str, Sequence[Any]], source: SourceText) -> None:
+    """Raise if two definitions of some kinds have one name, at the later one."""
+    nodes = [(node, kind) for kind, some in kinds.items() for node in some if node.name is not None]
+    by_name: dict[str, tuple[str, int]] = {}
+    for node, kind in sorted(nodes, key=lambda entry: entry[0].position):
+        name = node.name
+        if kind == "label" and name in BUILT_IN_LABELS:
+            reason = f'label "{name}" is built in and must not be defined'
+            raise source.error(node.position, reason)
         if name in by_name:
-            first, place = by_name[name]
-            reason = (
-                f"'{name}' must be defined only once, found a {kind} "
-                f"and a {first} in line {place.line}"
-            )
-            raise source.error(position, reason)
-        by_name[name] = kind, position
-
-
-def _named(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
-    for constant in model.constants:
-        yield constant.name, "constant", constant.position
-    for formula in model.formulas:
-        yield formula.name, "formula", formula.position
-    for variable in model.globals:
-        yield variable.name, "global variable", variable.position
-    for module in modules:
-        for variable in module.variables:
-            yield variable.name, f"variable of module '{module.name}'", variable.position
-
-
-def _check_module_names(model: ModelFile) -> None:
-    names: set[str] = set()
-    for module in model.modules:
-        if module.name in names:
-            reason = f"module '{module.name}' must be defined only once"
-            raise model.source.error(module.position, reason)
-        names.add(module.name)
+            first, line = by_name[name]
+            found = f"found a {kind} and a {first} in line {line}"
+            raise source.error(node.position, f"'{name}' must be defined only once, {found}")
+        by_name[name] = kind, node.position.line
 
 
 def _model_type(model: ModelFile, modules: list[Module]) -> ModelType:
@@ -288,13 +259,8 @@ def _update(update: Update, resolver: Resolver) -> Update:
 def _rewards(
     structures: Sequence[RewardStructure], actions: tuple[str, ...], resolver: Resolver
 ) -> tuple[RewardStructure, ...]:
-    names: set[str] = set()
     checked = []
     for rewards in structures:
-        if rewards.name is not None and rewards.name in names:
-            reason = f'rewards "{rewards.name}" must be defined only once'
-            raise resolver.source.error(rewards.position, reason)
-        names.add(rewards.name or "")
         items = []
         for item in rewards.items:
             if item.action and item.action not in actions:

@@ -15,9 +15,11 @@ from rfmdp.language.ast import (
     OPERATORS,
     Binary,
     Bound,
+    Constant,
     CumulativeReward,
     Expr,
     Filter,
+    Formula,
     InstantaneousReward,
     Label,
     Literal,
@@ -36,7 +38,7 @@ from rfmdp.language.ast import (
     path_operators,
     rewrite,
 )
-from rfmdp.language.check import check_labels, check_unique
+from rfmdp.language.check import check_unique
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import (
     Constants,
@@ -128,17 +130,15 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, inputs: Co
 
 def check_file(file: PropertyFile, model: CheckedModel) -> None:
     """Raise if a property file defines a name twice, or one that the model has."""
-    source = file.source
-    values = [(c.name, "constant", c.position) for c in file.constants]
-    values += [(f.name, "formula", f.position) for f in file.formulas]
-    check_unique(iter(values), source)
-    for name, _, position in values:
-        if name in model.variable_types() or name in model.constants or name in model.formulas:
-            raise source.error(position, f"'{name}' must not be defined again, the model has it")
-    named = [(p.name, "property", p.position) for p in file.properties if p.name is not None]
-    named += [(label.name, "label", label.position) for label in file.labels]
-    check_unique(iter(named), source)
-    check_labels(file.labels, [label.name for label in model.labels], source)
+    check_unique({"constant": file.constants, "formula": file.formulas}, file.source)
+    check_unique({"property": file.properties, "label": file.labels}, file.source)
+    names = {*model.variable_types(), *model.constants, *model.formulas}
+    labels = {label.name for label in model.labels}
+    values: list[Constant | Formula] = [*file.constants, *file.formulas]
+    again = [node for node in values if node.name in names]
+    for node in (*again, *(label for label in file.labels if label.name in labels)):
+        reason = f"'{node.name}' must not be defined again, the model has it"
+        raise file.source.error(node.position, reason)
 
 
 class _Scope:

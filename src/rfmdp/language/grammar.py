@@ -70,27 +70,14 @@ MODEL_WORDS = (*COMMON_WORDS, *(kind.value for kind in ModelType), "int", "doubl
 PROPERTY_WORDS = (*COMMON_WORDS, *FILTERS, *QUANTIFIERS, "filter",
                   *(letter + players for letter in "PR" for players in QUANTIFIERS))  # fmt: skip
 WORD = re.compile(r"[A-Za-z_]\w*")
-OTHER_LANGUAGES = (
-    ("a JANI model", r"\s*\{[^}]*\"jani-version\""),
-    ("PPDDL or another language of parentheses", r"\s*\(\s*(define|model|defdomain)\b"),
-    ("a DRN file (`from_stormpy` takes what Storm makes of it)", r"(\s*//.*\n)*\s*@type\s*:"),
-    ("an explicit .tra file (give it the suffix .tra)", r"\s*(dtmc|mdp)?\s*\d+ \d+( \d+)?\s*\n"),
-    ("a POMDP file in Cassandra's format", r"(\s*#.*\n|\s)*(discount|values|states)\s*:"),
-    ("PEPA", r"(?s).*?\(\s*\w+\s*,\s*[\w.]+\s*\)\s*\.\s*\w+|%"),
-    ("properties, not a model", r"(\s*//.*\n|\s)*(P|R)((min|max){0,2}\s*(=\?|[<>])|\{)"),
-)
 OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
     (r"\|\|", "'or' is written |, and conditional probabilities are not supported"),
     (r"&&", "'and' is written &"),
     (r"==", "'equal' is written ="),
-)
-OTHER_PROPERTIES = (
-    (r"\bT\s*(min|max)*\s*(=\?|[<>])",
-     'expected times (T) are rewards here: R{"steps"}=? [ F ... ] with rewards "steps" true : 1'),
-    (r"\bF\s*\{\s*discount", "only C has a discount; let the target pay nothing and stay"),
-    (r"\bC.*[^{]\bdiscount\s*=", "a discount is written C{discount=0.9}"),
+    (r"\bT(min|max)*\s*=\?", 'expected times (T) are rewards, R{"steps"}=? [ F ... ]'),
+    (r"\b[CF]\b.*\bdiscount\s*=", "only C has a discount, written C{discount=0.9}"),
     (r"\}\s*(\{(min|max)\}\s*)*\]", "choose states by filter(min, P=? [ ... ], states)"),
-)  # fmt: skip
+)
 READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"
 SHOWN = 40  # characters of an unexpected word that a message repeats
 
@@ -217,22 +204,17 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
 
 
 def _hint(source: SourceText, position: Position, start: str) -> str:
-    """Return what was probably meant at a place: another language, sign or word; or nothing."""
-    if start == "model" and "module" not in source.text:
-        for name, pattern in OTHER_LANGUAGES:
-            if re.match(pattern, source.text):
-                return f"; this looks like {name}: {READ}"
+    """Return what was probably meant at a place: another sign, word or language; or nothing."""
     line = "".join(source.text.split("\n")[position.line - 1 : position.line])
-    for pattern, hint in (*(OTHER_PROPERTIES if start == "properties" else ()), *OTHER_SIGNS):
+    for pattern, hint in OTHER_SIGNS:
         if re.search(pattern, line):
             return f"; {hint}"
-    for word in reversed(
-        [word[0] for word in WORD.finditer(line) if word.start() < position.column]
-    ):
+    words = [word[0] for word in WORD.finditer(line) if word.start() < position.column]
+    for word in reversed(words):
         meant = nearest(word, PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
         if meant is not None:
             return f"; did you mean '{meant}' instead of '{word}'?"
-    return ""
+    return f"; {READ}" if start == "model" and "module" not in source.text else ""
 
 
 def _character_error(source: SourceText, error: UnexpectedCharacters) -> PrismSourceError:
