@@ -9,15 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.language.ast import (
-    Constant,
-    Expr,
-    Formula,
-    LabelDefinition,
-    Literal,
-    Type,
-    type_of_value,
-)
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr
 from rfmdp.language.evaluate import Value, evaluate
 from rfmdp.language.expand import dependency_order, references, substitute
 from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText
@@ -32,17 +25,19 @@ class Definition(NamedTuple):
     kind: str  # "constant", "formula", "label" or "property"
     value: Expr | None
     position: Position
-    type: Type | None = None  # of a constant
+    type: tree.Type | None = None  # of a constant
 
 
-def definitions(kind: str, nodes: Iterable[Formula | LabelDefinition]) -> dict[str, Definition]:
+def definitions(
+    kind: str, nodes: Iterable[tree.Formula | tree.LabelDefinition]
+) -> dict[str, Definition]:
     """Return the definitions of formulas, or of labels."""
     sign = '"' if kind == "label" else ""
     return {f"{sign}{x.name}{sign}": Definition(kind, x.value, x.position) for x in nodes}
 
 
 def constant_definitions(
-    constants: Iterable[Constant], inputs: Constants, source: SourceText
+    constants: Iterable[tree.Constant], inputs: Constants, source: SourceText
 ) -> dict[str, Definition]:
     """Return the definitions of constants; values of the user come first."""
     texts = {}
@@ -54,7 +49,7 @@ def constant_definitions(
 
 def meanings(
     texts: Mapping[str, Definition],
-    types: Mapping[str, Type],
+    types: Mapping[str, tree.Type],
     source: SourceText,
     first: Iterable[str] | None = None,
 ) -> dict[str, Expr]:
@@ -86,8 +81,8 @@ def meanings(
             require(value, type_, type_of(values[name], types, source), f"{kind} '{name}'", source)
             if not references(values[name]) & open_:
                 number = evaluate(values[name], {}, source)
-                number = float(number) if type_ is Type.DOUBLE else number
-                values[name] = Literal(number, position=position)
+                number = float(number) if type_ is tree.Type.DOUBLE else number
+                values[name] = tree.Literal(number, position=position)
     return values
 
 
@@ -131,7 +126,7 @@ def plain_values(constants: Constants | None) -> dict[str, bool | int | float | 
 
 def check_inputs(
     inputs: Constants,
-    constants: Iterable[Constant],
+    constants: Iterable[tree.Constant],
     also_known: Collection[str],
     source: SourceText,
 ) -> None:
@@ -154,18 +149,20 @@ def check_inputs(
             raise source.error(NOWHERE, reason)
 
 
-def _input(constant: Constant, entry: bool | int | float | str, source: SourceText) -> Literal:
+def _input(
+    constant: tree.Constant, entry: bool | int | float | str, source: SourceText
+) -> tree.Literal:
     value = _read(constant, entry, source) if isinstance(entry, str) else entry
-    if not can_assign(constant.type, type_of_value(value)):
+    if not can_assign(constant.type, tree.type_of_value(value)):
         reason = (
             f"constant '{constant.name}' must be of type {constant.type.value}, "
             f"the value given is {entry}"
         )
         raise source.error(constant.position, reason)
-    return Literal(float(value) if constant.type is Type.DOUBLE else value)
+    return tree.Literal(float(value) if constant.type is tree.Type.DOUBLE else value)
 
 
-def _read(constant: Constant, text: str, source: SourceText) -> Value:
+def _read(constant: tree.Constant, text: str, source: SourceText) -> Value:
     # imported here: only texts need the parser
     from rfmdp.language.parse import parse_expression
 
@@ -179,6 +176,6 @@ def _read(constant: Constant, text: str, source: SourceText) -> Value:
     except PrismSourceError as error:
         reason = f"the value given for '{constant.name}' must be a number or a truth value"
         why = error.reason
-        if constant.type is Type.INT:  # a double would not do
+        if constant.type is tree.Type.INT:  # a double would not do
             why = why.partition("; write")[0]
         raise source.error(constant.position, f"{reason}, found '{text}': {why}") from None

@@ -10,37 +10,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
-from rfmdp.language.ast import (
-    Assignment,
-    Call,
-    Command,
-    Expr,
-    Label,
-    ModelFile,
-    Module,
-    Name,
-    RenamedModule,
-    Renaming,
-    nodes,
-    rewrite,
-)
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr, nodes, rewrite
 from rfmdp.language.source import Position, SourceText
 
 
 def references(expr: Expr) -> set[str]:
     """Return the names in an expression; those of labels and properties in quotes."""
-    return {_name(node) for node in nodes(expr) if isinstance(node, Name | Label)}
+    return {_name(node) for node in nodes(expr) if isinstance(node, tree.Name | tree.Label)}
 
 
-def _name(node: Name | Label) -> str:
-    return node.name if isinstance(node, Name) else f'"{node.name}"'
+def _name(node: tree.Name | tree.Label) -> str:
+    return node.name if isinstance(node, tree.Name) else f'"{node.name}"'
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Replace names and labels by expressions; a leaf takes the place of what it replaces."""
 
     def change(node: Expr) -> Expr:
-        value = values.get(_name(node)) if isinstance(node, Name | Label) else None
+        value = values.get(_name(node)) if isinstance(node, tree.Name | tree.Label) else None
         if value is None:
             return node
         return value if value.children() else replace(value, position=node.position)
@@ -70,16 +58,16 @@ def dependency_order(
         raise source.error(position, reason) from None
 
 
-def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
+def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tree.Module]:
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
     by_name = {module.name: module for module in model.modules}
-    graph = {m.name: {m.base} if isinstance(m, RenamedModule) else () for m in model.modules}
+    graph = {m.name: {m.base} if isinstance(m, tree.RenamedModule) else () for m in model.modules}
     places = {module.name: ("renamed module", module.position) for module in model.modules}
-    modules: dict[str, Module] = {}
+    modules: dict[str, tree.Module] = {}
     for name in dependency_order(graph, places, source):
         module = by_name[name]
-        if isinstance(module, Module):
+        if isinstance(module, tree.Module):
             modules[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
         elif module.base not in by_name:
             reason = f"unknown module '{module.base}'; it must be defined in the model"
@@ -89,8 +77,8 @@ def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     return [modules[module.name] for module in model.modules]
 
 
-def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module:
-    new: dict[str, Renaming] = {}
+def _renamed(base: tree.Module, renamed: tree.RenamedModule, source: SourceText) -> tree.Module:
+    new: dict[str, tree.Renaming] = {}
     for renaming in renamed.renamings:
         if renaming.old in new:
             reason = f"'{renaming.old}' must be renamed only once"
@@ -110,22 +98,22 @@ def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module
         for variable in moved.variables
     )
     commands = tuple(_rename_command(command, names) for command in moved.commands)
-    return Module(renamed.name, variables, commands, position=renamed.position)
+    return tree.Module(renamed.name, variables, commands, position=renamed.position)
 
 
 def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
     def change(node: Expr) -> Expr:
-        if isinstance(node, Name) and node.name in names:
+        if isinstance(node, tree.Name) and node.name in names:
             return replace(node, name=names[node.name])
-        if isinstance(node, Call) and node.function in names:
+        if isinstance(node, tree.Call) and node.function in names:
             return replace(node, function=names[node.function])
         return node
 
     return rewrite(expr, change)
 
 
-def _rename_command(command: Command, names: Mapping[str, str]) -> Command:
-    def assigned(assignment: Assignment) -> Assignment:
+def _rename_command(command: tree.Command, names: Mapping[str, str]) -> tree.Command:
+    def assigned(assignment: tree.Assignment) -> tree.Assignment:
         variable = names.get(assignment.variable, assignment.variable)
         # a formula keeps its name, not its meaning, when what is in it is renamed
         return replace(assignment, variable=variable, written=None)
