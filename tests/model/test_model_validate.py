@@ -66,7 +66,7 @@ def test_every_problem_is_listed_at_once(model):
         "Action 'go': is named twice.",
         "Variable 'x': is named twice.",
         "marginal_names: must have one entry per marginal (2), got 1.",
-        "Row 0 (state 0 (x=0, x=0), action go): the tensor must have 2 x 2 = 4 successors, has 6.",
+        "Row 0 (state 0 (x=0, x=0), action go): the tensor must have 4 successors, has 6.",
         "Row 2 (state 1 (x=0, x=1), action 8): the tensor must have 3 successors, has 2.",
         "Row 0 (state 0 (x=0, x=0), action go): successors must be within 0..2, got 9.",
         "Row 2 (state 1 (x=0, x=1), action 8): successors must be within 0..2, got -1.",
@@ -157,7 +157,7 @@ WRONG_SIZES = [
     ([[([0], [0])]], "Row 0 (state 0, action a0): the tensor must have 2 successors, has 1."),
     (
         [[([0, 1], [0])]],
-        "Row 0 (state 0, action a0): the tensor must have 2 x 3 = 6 successors, has 1.",
+        "Row 0 (state 0, action a0): the tensor must have 6 successors, has 1.",
     ),
     (
         [[([], [0])], [([3], [0])]],
@@ -201,7 +201,7 @@ def test_successors_are_validated():
 
 def test_a_row_of_64_coins_is_refused():
     """Its tensor has 2^64 successors, which integers of 64 bits call 0."""
-    message = r"the product of 64 sizes, 1.84467e\+19, successors, has 0"
+    message = r"the tensor must have 1.84467e\+19 successors, has 0"
     with pytest.raises(ModelError, match=message):
         FactoredMDP.from_rows([[([0] * 64, [])]], [COIN])
     whole = FactoredMDP.from_rows([[([], [0])]], [COIN])
@@ -213,7 +213,7 @@ def test_a_row_of_64_coins_is_refused():
             successor_ptr=np.array([0, 0]),
             successors=np.empty(0, dtype=np.int32),
         )
-        assert f"the product of {coins} sizes" in str(validate(forged))
+        assert f"must have {2.0**coins:.6g} successors" in str(validate(forged))
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e101, -1e308])

@@ -177,29 +177,18 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
 
 
 def _simple_bound(node: Expr) -> tuple[str, float, float] | None:
+    """Return the least and largest value of a variable that a comparison allows, maybe too wide."""
     match node:
         case tree.Name(name):
             return name, 1, 1
         case tree.Unary("!", tree.Name(name)):
             return name, 0, 0
-        case tree.Binary(sign, tree.Name(name), tree.Literal(value)) if sign in MIRRORED:
-            return name, *_bounds_of(sign, value)
-        case tree.Binary(sign, tree.Literal(value), tree.Name(name)) if sign in MIRRORED:
-            return name, *_bounds_of(MIRRORED[sign], value)
-    return None
-
-
-def _bounds_of(sign: str, value: bool | int | float) -> tuple[float, float]:
-    """Return the integers x with `x sign value` as bounds, possibly too wide."""
-    if isinstance(value, float):
-        return -math.inf, math.inf
-    match sign:
-        case "=":
-            return value, value
-        case "<":
-            return -math.inf, value - 1
-        case "<=":
-            return -math.inf, value
-        case ">":
-            return value + 1, math.inf
-    return value, math.inf
+        case tree.Binary(sign, tree.Name(name), tree.Literal(int(value))) if sign in MIRRORED:
+            pass
+        case tree.Binary(sign, tree.Literal(int(value)), tree.Name(name)) if sign in MIRRORED:
+            sign = MIRRORED[sign]
+        case _:
+            return None
+    low = {"=": value, ">": value + 1, ">=": value}.get(sign, -math.inf)
+    high = {"=": value, "<": value - 1, "<=": value}.get(sign, math.inf)
+    return name, low, high

@@ -23,7 +23,6 @@ from rfmdp.ragged import owner, segment, segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 SHOWN = 20  # issues in an error message
-SHOWN_SIZES = 12  # factors of a product that are written out
 LARGEST_REWARD = 1e100  # so that expected sums of many stay far from the largest float
 NAMED = 1000  # issues of one kind that are named
 ARRAYS: dict[str, tuple[type, int]] = {  # type and number of dimensions
@@ -188,22 +187,11 @@ def _wrong_rows(model: FactoredMDP) -> Iterator[str]:
     if not wrong:
         expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
         for r in _first(expected != sizes):
-            must = f"the tensor must have {_product(model, r)} successors"
+            factors = model.marginals.sizes[ids[segment(model.marginal_ptr, r)]].tolist()
+            must = f"the tensor must have {math.prod(map(float, factors)):.6g} successors"
             yield f"{_row(model, r)}: {must}, has {sizes[r]}."
     targets, pointers = model.successors, model.successor_ptr
     yield from _outside(targets, model.states, lambda i: f"{row_at(pointers, i)}: successors")
-
-
-def _product(model: FactoredMDP, row: int) -> str:
-    """Return the sizes of a row's marginals: `2 x 3 = 6`, `the product of 64 sizes, 1.8e+19,`."""
-    ids = model.row_marginals[segment(model.marginal_ptr, row)]
-    sizes = model.marginals.sizes[ids].tolist()
-    if len(sizes) < 2:
-        return str(sizes[0] if sizes else 1)
-    product = math.prod(sizes)
-    if len(sizes) > SHOWN_SIZES:
-        return f"the product of {len(sizes)} sizes, {float(product):.6g},"
-    return f"{' x '.join(map(str, sizes))} = {product}"
 
 
 def _wrong_sizes(model: FactoredMDP) -> Iterator[str]:
