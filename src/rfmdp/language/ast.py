@@ -132,7 +132,9 @@ class Literal(Expr):
     @property
     def type(self) -> Type:
         """Return the type of the value."""
-        return type_of_value(self.value)
+        if isinstance(self.value, bool):
+            return Type.BOOL
+        return Type.INT if isinstance(self.value, int) else Type.DOUBLE
 
     def __eq__(self, other: object) -> bool:
         """Distinguish 1, 1.0 and true, which Python takes for equal."""
@@ -423,17 +425,6 @@ class PropertyFile(Node):
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()
     source: SourceText = field(default=SourceText(""), compare=False)
-
-
-def type_of_value(value: bool | int | float) -> Type:
-    """Return the PRISM type of a Python value.
-
-    >>> type_of_value(True), type_of_value(1), type_of_value(1.0)
-    (<Type.BOOL: 'bool'>, <Type.INT: 'int'>, <Type.DOUBLE: 'double'>)
-    """
-    if isinstance(value, bool):
-        return Type.BOOL
-    return Type.INT if isinstance(value, int) else Type.DOUBLE
 
 
 def fold(

@@ -186,39 +186,28 @@ def _variable(
 def _command(
     command: tree.Command, module: str, owners: Mapping[str, str], resolver: Resolver
 ) -> tree.Command:
+    """Resolve a command; `owners` of variables are modules, "" of global ones."""
     guard = resolver.resolve(command.guard, tree.Type.BOOL, "a guard")
     for update in command.updates:
         targets: set[str] = set()
         for assignment in update.assignments:
-            _check_target(assignment, command, module, owners, resolver.source)
-            if assignment.variable in targets:
-                reason = f"'{assignment.variable}' must be assigned only once in an update"
+            name, reason = assignment.variable, ""
+            if name not in owners:
+                reason = f"unknown variable '{name}'; declare it"
+            elif not owners[name] and command.action is not None:
+                reason = (
+                    f"a command with an action must not assign a global variable, found '{name}'; "
+                    f"use [] instead of [{command.action}]"
+                )
+            elif owners[name] not in ("", module):
+                reason = f"module '{module}' must assign its own variables only, found '{name}'"
+            elif name in targets:
+                reason = f"'{name}' must be assigned only once in an update"
+            if reason:
                 raise resolver.source.error(assignment.position, reason)
-            targets.add(assignment.variable)
+            targets.add(name)
     updates = tuple(_update(update, resolver) for update in command.updates)
     return replace(command, guard=guard, updates=updates)
-
-
-def _check_target(
-    assignment: tree.Assignment,
-    command: tree.Command,
-    module: str,
-    owners: Mapping[str, str],
-    source: SourceText,
-) -> None:
-    """Raise unless a command may assign a variable; `owners` are modules, "" of global ones."""
-    name = assignment.variable
-    if name not in owners:
-        raise source.error(assignment.position, f"unknown variable '{name}'; declare it")
-    if not owners[name] and command.action is not None:
-        reason = (
-            f"a command with an action must not assign a global variable, found '{name}'; "
-            f"use [] instead of [{command.action}]"
-        )
-        raise source.error(assignment.position, reason)
-    if owners[name] not in ("", module):
-        reason = f"module '{module}' must assign its own variables only, found '{name}'"
-        raise source.error(assignment.position, reason)
 
 
 def _update(update: tree.Update, resolver: Resolver) -> tree.Update:

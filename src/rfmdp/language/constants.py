@@ -153,7 +153,7 @@ def _input(
     constant: tree.Constant, entry: bool | int | float | str, source: SourceText
 ) -> tree.Literal:
     value = _read(constant, entry, source) if isinstance(entry, str) else entry
-    if not can_assign(constant.type, tree.type_of_value(value)):
+    if not can_assign(constant.type, tree.Literal(value).type):
         reason = (
             f"constant '{constant.name}' must be of type {constant.type.value}, "
             f"the value given is {entry}"

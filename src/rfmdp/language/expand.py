@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Expr, nodes, rewrite
@@ -92,37 +93,32 @@ def _renamed(base: tree.Module, renamed: tree.RenamedModule, source: SourceText)
             )
             raise source.error(renamed.position, reason)
     names = {old: renaming.new for old, renaming in new.items()}
-    moved = base.rebuilt(_rename(expr, names) for expr in base.children())
-    variables = tuple(
-        replace(variable, name=names[variable.name], position=new[variable.name].position)
-        for variable in moved.variables
-    )
-    commands = tuple(_rename_command(command, names) for command in moved.commands)
+    variables, commands = _rename((base.variables, base.commands), names)
     return tree.Module(renamed.name, variables, commands, position=renamed.position)
 
 
-def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
-    def change(node: Expr) -> Expr:
-        if isinstance(node, tree.Name) and node.name in names:
-            return replace(node, name=names[node.name])
-        if isinstance(node, tree.Call) and node.function in names:
-            return replace(node, function=names[node.function])
-        return node
+def _rename(part: Any, names: Mapping[str, str]) -> Any:
+    """Return a part of a module with other names; operators are none, and labels keep theirs."""
+    match part:
+        case str():
+            return names.get(part, part)
+        case tuple():
+            return tuple(_rename(entry, names) for entry in part)
+        case Expr():
+            return rewrite(part, lambda node: _rename_leaf(node, names))
+        case tree.Node():
+            parts = {name: _rename(getattr(part, name), names) for name in part.compared}
+            if isinstance(part, tree.Assignment):
+                # a formula keeps its name, not its meaning, when what is in it is renamed
+                parts["written"] = None
+            return replace(part, **parts)
+    return part
 
-    return rewrite(expr, change)
 
-
-def _rename_command(command: tree.Command, names: Mapping[str, str]) -> tree.Command:
-    def assigned(assignment: tree.Assignment) -> tree.Assignment:
-        variable = names.get(assignment.variable, assignment.variable)
-        # a formula keeps its name, not its meaning, when what is in it is renamed
-        return replace(assignment, variable=variable, written=None)
-
-    action = command.action
-    updates = tuple(
-        replace(update, assignments=tuple(assigned(a) for a in update.assignments))
-        for update in command.updates
-    )
-    return replace(
-        command, action=None if action is None else names.get(action, action), updates=updates
-    )
+def _rename_leaf(node: Expr, names: Mapping[str, str]) -> Expr:
+    match node:
+        case tree.Name(name) if name in names:
+            return replace(node, name=names[name])
+        case tree.Call(function) if function in names:
+            return replace(node, function=names[function])
+    return node

@@ -119,20 +119,9 @@ def _double(token: Token) -> Expr:
     return ast.Literal(float(token), Fraction(str(token)) if short else None)
 
 
-def _constant(kind: Token | None, name: Token, value: Expr | None) -> ast.Constant:
-    """Make a constant; without a type it is an int."""
-    type_ = Type.INT if kind is None else CONSTANT_TYPES[kind]
-    return ast.Constant(str(name), type_, value, position=place_of(name))
-
-
 def _unlimited(name: Token, kind: Token, _: Expr | None) -> None:
     reason = f"an int must have a range, which may be wide; write {name} : [0..1000000]"
     raise BuildError(place_of(kind), reason)
-
-
-def _module(name: Token, *items: ast.Node) -> ast.Module:
-    variables, commands = all_of(items, ast.VariableDeclaration), all_of(items, ast.Command)
-    return ast.Module(str(name), variables, commands)
 
 
 def _update(probability: Expr | ast.ProbabilityInterval | None, *assignments: Any) -> ast.Update:
@@ -279,14 +268,18 @@ RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts ma
     "chain": operator_tree,
     "choice": ast.Ite,
     "call": lambda function, *arguments: ast.Call(str(function), arguments),
-    "constant": _constant,
+    "constant": lambda kind, name, value: ast.Constant(
+        str(name), CONSTANT_TYPES[kind or "int"], value, position=place_of(name)
+    ),
     "formula": lambda name, value: ast.Formula(str(name), value),
     "label": lambda name, value: ast.LabelDefinition(unquoted(name), value),
     # models
     "model": _model,
     "model_type": _model_type,
     "initial": lambda _, condition: _Initial(condition),
-    "module": _module,
+    "module": lambda name, *items: ast.Module(
+        str(name), all_of(items, ast.VariableDeclaration), all_of(items, ast.Command)
+    ),
     "variable": lambda name, ends, init: ast.VariableDeclaration(str(name), ends[0], ends[1], init),
     "unlimited": _unlimited,
     "range": lambda lower, upper: (lower, upper),

@@ -90,8 +90,7 @@ def _unreadable(
     source: SourceText, begin: int, statement: str, error: PrismSourceError
 ) -> ast.PropertyDefinition:
     """Return a property that cannot be read, with its name if it has one."""
-    lines = [line.partition("//")[0].strip() for line in statement.split("\n")]
-    words = " ".join(line for line in lines if line).removesuffix(";").strip()
+    words = " ".join(re.sub(r"//[^\n]*", "", statement).split()).removesuffix(";").rstrip()
     named = re.match(r'"([^"]*)"\s*:\s*', words)
     name, rest = (named[1], words[named.end() :]) if named else (None, words)
     begin += len(statement) - len(statement.lstrip())
