@@ -153,15 +153,15 @@ class Expander:
             where = f"Action {action.name!r}, update"
             codes += self._change(action.update(states), states, where, claims)
         moves = [self._row_moves(plan, states, claims) for plan in self._plans[number]]
-        sizes = np.array([np.ones(len(codes)), *(move.size for move in moves)])
-        total = sizes.prod(axis=0)
+        sizes = np.array([np.ones_like(codes), *(move.size for move in moves)])
+        total = sizes.prod(axis=0, dtype=np.float64)
         if total.max() >= 2**31:
             name = name_state(states, int(total.argmax()))
             raise ModelError(
                 f"State {name}: a row must have fewer than 2^31 successors, found "
                 f"{total.max():.3g}; fewer variables may change at once."
             )
-        for shape in np.unique(sizes, axis=1).T.astype(np.int64):
+        for shape in np.unique(sizes, axis=1).T:
             alike = np.flatnonzero((sizes == shape[:, None]).all(axis=0))
             step = max(1, CHUNK // math.prod(shape.tolist()))
             for begin in range(0, len(alike), step):
