@@ -357,7 +357,7 @@ def test_a_constant_that_only_properties_use(folder, capsys):
     (folder / "k.prism").write_text(text)
     words = ["solve", "k.prism", "--prop", 'Pmax=? [ F<=K "top" ]', "-q"]
     assert run([*words, "--const", "N=3"]) == 1
-    assert "constant 'K' of the model has no value" in capsys.readouterr().err
+    assert "every constant must have a value, found none for K" in capsys.readouterr().err
     assert run([*words, "--const", "N=3,K=1"]) == 0
     assert float(results(capsys.readouterr().out)[0]) == pytest.approx(0.25)
 

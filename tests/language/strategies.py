@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from rfmdp.language import ast, property_ast as props
+from rfmdp.language import ast
 from rfmdp.language.ast import BINARY
 from rfmdp.language.types import ARITY
 from rfmdp.objective import Direction
@@ -70,43 +70,43 @@ MODELS = st.builds(
 PLAIN = st.recursive(LEAVES, operations, max_leaves=4)
 TIMES = st.one_of(
     st.none(),
-    st.builds(lambda k, s: props.TimeBound(None, k, upper_strict=s), PLAIN, st.booleans()),
-    st.builds(lambda k, s: props.TimeBound(k, None, lower_strict=s), PLAIN, st.booleans()),
-    st.builds(props.TimeBound, PLAIN, PLAIN),
-    PLAIN.map(lambda k: props.TimeBound(k, k)),
+    st.builds(lambda k, s: ast.TimeBound(None, k, upper_strict=s), PLAIN, st.booleans()),
+    st.builds(lambda k, s: ast.TimeBound(k, None, lower_strict=s), PLAIN, st.booleans()),
+    st.builds(ast.TimeBound, PLAIN, PLAIN),
+    PLAIN.map(lambda k: ast.TimeBound(k, k)),
 )
 OPTIMA = st.one_of(
     st.just((None, None)),
     st.tuples(st.sampled_from(Direction), st.none() | st.sampled_from(Direction)),
 )
-BOUNDS = st.none() | st.builds(props.Bound, st.sampled_from(["<", "<=", ">", ">="]), PLAIN)
+BOUNDS = st.none() | st.builds(ast.Bound, st.sampled_from(["<", "<=", ">", ">="]), PLAIN)
 STRUCTURES = st.none() | NAMES | PLAIN.filter(lambda expr: not isinstance(expr, ast.Label))
 
 
 def property_nodes(inner):
     """Operators that only properties have, over given operands."""
-    unary = st.builds(props.Path, st.sampled_from("XFG"), st.none(), inner, TIMES)
-    binary = st.builds(props.Path, st.sampled_from("UWR"), inner, inner, TIMES)
+    unary = st.builds(ast.Path, st.sampled_from("XFG"), st.none(), inner, TIMES)
+    binary = st.builds(ast.Path, st.sampled_from("UWR"), inner, inner, TIMES)
     paths = unary | binary
-    sums = st.builds(props.CumulativeReward, st.none() | PLAIN, st.none() | PLAIN)
-    reward_paths = paths | sums | st.builds(props.InstantaneousReward, PLAIN)
+    sums = st.builds(ast.CumulativeReward, st.none() | PLAIN, st.none() | PLAIN)
+    reward_paths = paths | sums | st.builds(ast.InstantaneousReward, PLAIN)
     return st.one_of(
         operations(inner),
         paths,
-        st.builds(lambda q, b, p: props.Probability(*q, b, p), OPTIMA, BOUNDS, inner | paths),
+        st.builds(lambda q, b, p: ast.Probability(*q, b, p), OPTIMA, BOUNDS, inner | paths),
         st.builds(
-            lambda s, q, b, p: props.Reward(s, *q, b, p), STRUCTURES, OPTIMA, BOUNDS, reward_paths
+            lambda s, q, b, p: ast.Reward(s, *q, b, p), STRUCTURES, OPTIMA, BOUNDS, reward_paths
         ),
-        st.builds(props.Filter, st.sampled_from(props.FILTERS), inner, st.none() | inner),
+        st.builds(ast.Filter, st.sampled_from(ast.FILTERS), inner, st.none() | inner),
     )
 
 
 PROPERTY_EXPRESSIONS = st.recursive(LEAVES, property_nodes, max_leaves=8)
 # A property is a state formula: a path formula needs parentheses, which `-` and `!` bring along.
-STATES = PROPERTY_EXPRESSIONS.filter(lambda expr: not isinstance(expr, props.Path))
+STATES = PROPERTY_EXPRESSIONS.filter(lambda expr: not isinstance(expr, ast.Path))
 FILES = st.builds(
-    props.PropertyFile,
-    tuples(st.builds(props.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
+    ast.PropertyFile,
+    tuples(st.builds(ast.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
     tuples(CONSTANTS),
     tuples(FORMULAS),
     tuples(LABELS),

@@ -293,3 +293,9 @@ def test_long_chains(sign):
     part, end = ("x", ">0") if sign == "+" else ("x=1", "")
     guard = sign.join([part] * 2000) + end
     assert check(f"module m x : [0..1]; [] {guard} -> true; endmodule").modules
+
+
+def test_why_a_choice_has_no_value():
+    """The reason is that of the condition."""
+    with pytest.raises(PrismError, match="the second argument of 'mod' must be > 0"):
+        evaluate(parse_expression("mod(1,0)=0 ? 1 : 2"), {}, SourceText(""))

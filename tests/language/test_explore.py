@@ -131,12 +131,12 @@ def test_many_vectors_are_told_apart():
 
 
 def test_two_commands_in_one_line_have_different_names():
-    """The column tells them apart."""
+    """They are numbered."""
     coin = "[a] true -> 0.5:(x'=0)+0.5:(x'=1);"
     text = f"mdp module m x : [0..1]; {coin} {coin} endmodule"
     assert parse_prism(text).marginal_names == (
-        "m: [a] line 1, column 26",
-        "m: [a] line 1, column 61",
+        "m: [a] line 1 #1",
+        "m: [a] line 1 #2",
     )
 
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from rfmdp.kernels import addresses, machine
 from rfmdp.kernels.decorator import kernel
 from rfmdp.language.ast import Type
-from rfmdp.language.expressions import Expressions
 from rfmdp.language.parse import parse_expression
-from rfmdp.language.program import Program
+from rfmdp.language.program import Expressions, Program
 from rfmdp.language.source import SourceText
 
 from .test_states import INTS, STATES, VARIABLES, plain

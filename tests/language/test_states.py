@@ -17,9 +17,9 @@ from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import implied_ranges
 from rfmdp.language.evaluate import evaluate
-from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import parse_prism
 from rfmdp.language.parse import parse_expression, parse_model
+from rfmdp.language.program import Expressions
 from rfmdp.language.source import PrismSourceError, SourceText
 from rfmdp.language.states import evaluate_states
 from rfmdp.model.arrays import Variable

@@ -77,7 +77,7 @@ BAD = {
     ),
     "initial missing": (
         {"initial": {"x": 0}},
-        "Initial state: variable y must have a value, found none.",
+        "A state is given by all variables (x, y); got x.",
     ),
     "initial range": (
         {"initial": {"x": 7, "y": 0}},
@@ -85,12 +85,12 @@ BAD = {
     ),
     "initial unknown": (
         {"initial": {"x": 0, "y": 0, "z": 0}},
-        "Initial state: z is no variable; the model has: x, y.",
+        "A state is given by all variables (x, y); got x, y, z.",
     ),
     "initial sizes": (
         {"initial": {"x": [0, 1, 2], "y": [0, 1]}},
-        "Initial states: the variables must have one value each, or equally many; "
-        "found x: 3, y: 2.",
+        "Initial states: every variable must have one integer, or equally many of them; "
+        "got {'x': [0, 1, 2], 'y': [0, 1]}.",
     ),
     "empty range": (
         {"variables": {"x": (3, 0), "y": (0, 1)}},

@@ -1,4 +1,4 @@
-"""Exploration underneath the builder: codes, blocks, kernels, memory."""
+"""Exploration underneath the builder: codes, rows, kernels, memory."""
 
 import tracemalloc
 
@@ -10,10 +10,10 @@ from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import tables as kernels
 from rfmdp.model.arrays import Variable
-from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock, deadlocks, explore
+from rfmdp.model.build import build
+from rfmdp.model.description import Action, Move
 from rfmdp.model.packing import Packing
-
-GRID = Packing([Variable("x", 0, 9), Variable("y", 0, 9)])
+from rfmdp.sets.families import Singleton
 
 
 @given(
@@ -35,94 +35,70 @@ def test_words_are_invertible_and_sorted(ranges, in_bits):
     assert in_order == sorted(in_order)
 
 
-def expand_mixed(codes):
-    """Give rows of mixed sizes: y is certain below 5, x steps by three outcomes."""
-    x, y = GRID.unpack(codes[:, None]).T.astype(np.int64)
-    steps = np.stack([np.minimum(x + d, 9) - x for d in (0, 1, 2)], axis=1) * 10
-    falls = np.stack([0 * y, np.minimum(y + 1, 9) - y], axis=1)
-    low = y < 5
-    falls[low, 0] = 1  # certain: only the first column is read
-    yield RowBlock(
-        np.arange(len(x)),
-        0,
-        codes,
-        [
-            BlockMove(0, 0 * x, 0 * x + 3, steps),
-            BlockMove(1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
-        ],
-    )
-    for action, late in ((1, y <= 5), (2, y > 5)):
-        rows = np.flatnonzero((x > 7) & late)
-        yield RowBlock(rows, action, np.zeros(len(rows), dtype=np.int64), [])
+COIN, DIE = Singleton([0.5, 0.5]), Singleton([0.2, 0.3, 0.5])
+SURE = Singleton([0.0, 1.0])
+STEP = Move("x", DIE, lambda s, j, o: {"x": np.minimum(s.x + o, 9)})
+FALL = Move(
+    "y",
+    [COIN, SURE],
+    lambda s, j, o: {"y": np.minimum(s.y + o, 9)},
+    lambda s: (s.y < 5).astype(int),
+)
+HOME = [
+    Action("home", guard=lambda s: (s.x > 7) & (s.y <= 5), update=lambda s: {"x": 0, "y": 0}),
+    Action("late", guard=lambda s: (s.x > 7) & (s.y > 5), update=lambda s: {"x": 0, "y": 0}),
+]
 
 
 @pytest.mark.parametrize("limit", [0, 100])
-def test_blocks_may_mix_sizes(limit, monkeypatch):
-    """Certain moves are no marginals; rows keep the order of blocks within their state."""
+def test_rows_may_mix_sizes(limit, monkeypatch):
+    """Certain moves are no marginals; rows keep the order of actions within their state."""
     monkeypatch.setattr("rfmdp.model.packing.DENSE_LIMIT", limit)
-    found = explore(GRID, np.array([0]), expand_mixed)
-    name = [tuple(v) for v in found.valuations.tolist()]
+    monkeypatch.setattr("rfmdp.model.expander.SLICE", 7)
+    monkeypatch.setattr("rfmdp.model.expander.CHUNK", 5)
+    model = build(
+        {"x": (0, 9), "y": (0, 9)},
+        [Action("go", [STEP, FALL]), *HOME],
+        initial={"x": 0, "y": 0},
+    )
+    name = [tuple(v) for v in model.valuations.tolist()]
     assert name == sorted(name)
     for s, (x, y) in enumerate(name):
-        first, last = found.row_ptr[s], found.row_ptr[s + 1]
+        first, last = model.row_ptr[s], model.row_ptr[s + 1]
         assert last - first == (2 if x > 7 else 1)
-        targets = found.successors[found.successor_ptr[first] : found.successor_ptr[first + 1]]
+        targets = model.successors[model.successor_ptr[first] : model.successor_ptr[first + 1]]
         ys = [y + 1] if y < 5 else [y, min(y + 1, 9)]
         assert [name[t] for t in targets] == [(min(x + d, 9), b) for d in range(3) for b in ys]
-        ids = found.row_marginals[found.marginal_ptr[first] : found.marginal_ptr[first + 1]]
+        ids = model.row_marginals[model.marginal_ptr[first] : model.marginal_ptr[first + 1]]
         assert ids.tolist() == ([0] if y < 5 else [0, 1])
         if x > 7:
-            at = found.successor_ptr[first + 1]
-            assert name[found.successors[at]] == (0, 0)
-            assert found.row_actions[first + 1] == (2 if y > 5 else 1)
-
-
-@pytest.mark.parametrize("limit", [0, 100])
-def test_leaving_the_domain_is_refused(limit, monkeypatch):
-    """A code outside the packed domain never reaches the table."""
-    monkeypatch.setattr("rfmdp.model.packing.DENSE_LIMIT", limit)
-    with pytest.raises(ModelError, match="leaves the variables' ranges"):
-        explore(GRID, np.array([0]), lambda c: [RowBlock(np.arange(len(c)), 0, c - 1, [])])
+            at = model.successor_ptr[first + 1]
+            assert name[model.successors[at]] == (0, 0)
+            assert model.row_actions[first + 1] == (2 if y > 5 else 1)
 
 
 def test_a_row_that_is_too_large_is_named():
     """The product of sizes is checked before memory is asked for."""
-    wide = np.zeros((1, 2**11), dtype=np.int64)
-    moves = [BlockMove(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
-    with pytest.raises(
-        ModelError,
-        match=r"State \(x=0, y=0\): a row must have fewer than 2\^31 successors, found 8.59e\+09",
-    ):
-        explore(GRID, np.array([0]), lambda c: [RowBlock(np.array([0]), 0, c, moves)])
+    wide = Singleton(np.full(2**11, 2.0**-11))
+    moves = [Move(name, wide, lambda s, j, o: {}) for name in "abc"]
+    message = r"State \(x=0\): a row must have fewer than 2\^31 successors, found 8.59e\+09"
+    with pytest.raises(ModelError, match=message):
+        build({"x": (0, 1)}, [Action("go", moves)], initial={"x": 0})
 
 
 def test_deadlocks_loop_and_are_labelled():
     """A deadlock gets a self-loop without marginals."""
-    found = explore(GRID, np.array([1, 5]), lambda f: [])
-    assert found.successors.tolist() == [0, 1]
-    assert deadlocks(found).tolist() == [True, True]
-    assert found.row_actions.tolist() == [-1, -1]
+    model = build({"x": (0, 9)}, [], initial={"x": [1, 5]})
+    assert model.successors.tolist() == [0, 1]
+    assert model.label("deadlock").tolist() == [True, True]
+    assert [model.actions[a] for a in model.row_actions] == ["", ""]
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @given(st.integers(0, 2**32))
 def test_kernels_equal_their_python(seed):
-    """Codes are broadcast sums; compiled and plain numbering agree, dense and hashed."""
-    rng = np.random.default_rng(seed)
-    rows, widths = int(rng.integers(1, 5)), rng.integers(1, 4, 3)
-    moves = [
-        BlockMove(i, np.zeros(rows), rng.integers(1, d + 1, rows), rng.integers(0, 50, (rows, d)))
-        for i, d in enumerate(widths)
-    ]
-    block = RowBlock(np.arange(rows), 0, rng.integers(0, 50, rows), moves)
-    expected = []
-    for r in range(rows):
-        parts = [move.contribution[r, : move.size[r]] for move in moves]
-        tensor = block.rest[r] + parts[0][:, None, None] + parts[1][:, None] + parts[2]
-        expected.append(tensor.ravel())
-    codes = block.codes(slice(0, rows))
-    assert np.array_equal(codes, np.concatenate(expected))
-    assert np.array_equal(block.codes(slice(rows - 1, rows)), expected[-1])
+    """Compiled and plain numbering agree, dense and hashed."""
+    codes = np.random.default_rng(seed).integers(0, 200, 100)
     for kernel in (kernels.enter_states, kernels.enter_states.py_func):
         for dense, length in ((True, 256), (False, 512)):
             table, known = np.zeros(length, np.int32), np.zeros((256, 1), np.int64)

@@ -13,10 +13,9 @@ from rfmdp.answers.property import Property, parse_properties
 from rfmdp.answers.specification import all_work, backward_steps
 from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
 from rfmdp.inner.protocol import Inner
-from rfmdp.language.check_properties import check_property
+from rfmdp.language.check_properties import check_property, require_supported
 from rfmdp.language.checked import CheckedModel, Work
 from rfmdp.language.constants import Constants
-from rfmdp.language.property_ast import require_supported
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.outer.settings import Limits

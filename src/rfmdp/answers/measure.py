@@ -13,7 +13,7 @@ from rfmdp.answers.specification import number
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
-from rfmdp.language import property_ast as tree
+from rfmdp.language import ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.checked import model_type
 from rfmdp.model.arrays import FactoredMDP

@@ -8,14 +8,18 @@ from os import PathLike
 
 from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import UnsupportedError
-from rfmdp.language import property_ast as tree
+from rfmdp.language import ast as tree
 from rfmdp.language.ast import Expr, nodes
-from rfmdp.language.check_properties import CheckedProperty, check_property, with_numbers
+from rfmdp.language.check_properties import (
+    CheckedProperty,
+    check_property,
+    require_supported,
+    with_numbers,
+)
 from rfmdp.language.checked import model_type, scope
 from rfmdp.language.constants import Constants, plain_values
 from rfmdp.language.load import read_text
 from rfmdp.language.parse_properties import parse_property_file
-from rfmdp.language.property_ast import require_supported
 from rfmdp.language.source import Position
 from rfmdp.language.write import write_expression
 from rfmdp.model.lattice import AnyModel

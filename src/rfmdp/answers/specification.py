@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
-from rfmdp.language import property_ast as tree
+from rfmdp.language import ast as tree
 from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary, nodes
 from rfmdp.language.checked import Work
 from rfmdp.language.source import SourceText

@@ -1,4 +1,8 @@
-"""The tree of a PRISM model as its text says it: nothing expanded, nothing evaluated.
+"""The tree of a PRISM model or property as its text says it: nothing expanded or evaluated.
+
+A property is an expression over `Probability`, `Reward` and `Filter`, combined by the ordinary
+operators. A path formula is a `Path` over path formulas, a Boolean combination of some, or a state
+formula (which a path satisfies if its first state does).
 
 Every node carries its `position`, which takes no part in `==`. Trees can be very deep (a label
 that lists ten thousand states is a chain of ten thousand `|`), so passes over expressions do not
@@ -16,6 +20,7 @@ from operator import is_
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from rfmdp.language.source import NOWHERE, Position, SourceText
+from rfmdp.objective import Direction
 
 T = TypeVar("T")
 
@@ -27,6 +32,9 @@ BINARY = {sign: level for level, signs in enumerate(LEVELS, start=1) for sign in
 UNARY = {"!": BINARY.pop("!"), "-": len(LEVELS) + 1}
 RIGHT = frozenset({"=>", "^"})
 LOOSEST, TIGHTEST = 0, len(LEVELS) + 2  # of ?: and temporal operators, and of atoms
+FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
+           "printall", "range")  # fmt: skip
+FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 
 
 class Type(Enum):
@@ -50,9 +58,8 @@ class ModelType(Enum):
 class _Record:
     """Makes its subclasses dataclasses with as few methods of their own as possible.
 
-    Python makes every method of every dataclass from a text when it is imported. With all methods
-    of frozen ones the nodes would take 25 ms of every start, so they take 7. That nobody changes a
-    node is checked by types alone.
+    Python makes every method of every dataclass from a text when it is imported, which would take
+    18 ms of every start. That nobody changes a node is checked by types alone.
     """
 
     compared: ClassVar[tuple[str, ...]]  # fields that take part in `==` and `repr`
@@ -125,7 +132,9 @@ class Literal(Expr):
     @property
     def type(self) -> Type:
         """Return the type of the value."""
-        return type_of_value(self.value)
+        if isinstance(self.value, bool):
+            return Type.BOOL
+        return Type.INT if isinstance(self.value, int) else Type.DOUBLE
 
     def __eq__(self, other: object) -> bool:
         """Distinguish 1, 1.0 and true, which Python takes for equal."""
@@ -305,15 +314,117 @@ class ModelFile(Node):
     source: SourceText = field(default=SourceText(""), compare=False)
 
 
-def type_of_value(value: bool | int | float) -> Type:
-    """Return the PRISM type of a Python value.
+class Bound(Node):
+    """`operator value` after P or R, as in `P>=0.9`."""
 
-    >>> type_of_value(True), type_of_value(1), type_of_value(1.0)
-    (<Type.BOOL: 'bool'>, <Type.INT: 'int'>, <Type.DOUBLE: 'double'>)
+    operator: str  # < <= > >=
+    value: Expr
+
+
+class TimeBound(Node):
+    """Steps within which something happens: `lower (<|<=) k (<|<=) upper`, None for no limit.
+
+    `=k` has k on both sides. With the name of a `reward`, what was paid counts, not steps.
     """
-    if isinstance(value, bool):
-        return Type.BOOL
-    return Type.INT if isinstance(value, int) else Type.DOUBLE
+
+    lower: Expr | None
+    upper: Expr | None
+    lower_strict: bool = False
+    upper_strict: bool = False
+    reward: str | None = None
+
+
+class Path(Expr):
+    """`X right`, `F right`, `G right`, `left U right`, `left W right`, `left R right`.
+
+    `S=? [ right ]` is a `Probability` of the operator S: the share of all steps in which it holds.
+    """
+
+    operator: str  # X F G U W R S
+    left: Expr | None
+    right: Expr
+    time: TimeBound | None = None
+
+
+class CumulativeReward(Expr):
+    """`C<=steps` inside R, or the total reward `C` without steps; discounted if so given."""
+
+    steps: Expr | None = None
+    discount: Expr | None = None
+
+
+class InstantaneousReward(Expr):
+    """`I=step` inside R: the state reward after exactly so many steps."""
+
+    step: Expr
+
+
+class LongRunReward(Expr):
+    """`S` inside R: the mean reward of a step in the long run."""
+
+
+class Probability(Expr):
+    """`P agent nature bound [ path ]`; without bound it is `=?`.
+
+    agent, nature : None where the text does not say
+    """
+
+    agent: Direction | None
+    nature: Direction | None
+    bound: Bound | None
+    path: Expr
+
+
+class Reward(Expr):
+    """`R{structure} agent nature bound [ path ]`.
+
+    structure : name, number from 1, or None for the first; a checked property has the number
+    path : `Path` with F, `CumulativeReward`, `InstantaneousReward` or `LongRunReward`
+    """
+
+    structure: str | Expr | None
+    agent: Direction | None
+    nature: Direction | None
+    bound: Bound | None
+    path: Expr
+
+
+class Filter(Expr):
+    """`filter(operator, operand, states)`; without states it is over all of them."""
+
+    operator: str  # one of FILTERS
+    operand: Expr
+    states: Expr | None = None
+
+
+OPERATORS = (Probability, Reward, Filter)  # what is evaluated on its own
+
+
+class Unreadable(Expr):
+    """The text of a property that cannot be read, or is not supported; others of a file still run.
+
+    Its position is that of the mistake.
+    """
+
+    text: str
+    reason: str
+
+
+class PropertyDefinition(Node):
+    """One property of a file, with its name if it has one."""
+
+    name: str | None
+    expression: Expr
+
+
+class PropertyFile(Node):
+    """A whole property file."""
+
+    properties: tuple[PropertyDefinition, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    formulas: tuple[Formula, ...] = ()
+    labels: tuple[LabelDefinition, ...] = ()
+    source: SourceText = field(default=SourceText(""), compare=False)
 
 
 def fold(
@@ -370,3 +481,15 @@ def _bottom_up(
                 continue
         visited.add(id(node))
         yield node, children
+
+
+def path_operators(path: Expr) -> list[Path]:
+    """Return the operators X, F, G, U, W and R of a path formula, not those of nested P or R."""
+    return [node for node in nodes(path, leaves=OPERATORS) if isinstance(node, Path)]
+
+
+def is_nested(path: Expr) -> bool:
+    """Return whether a path formula has operators inside each other, or joined by & and |."""
+    while isinstance(path, Unary):
+        path = path.operand
+    return len(path_operators(path)) > isinstance(path, Path)

@@ -21,13 +21,13 @@ from rfmdp.language.commands import implied_ranges
 from rfmdp.language.distributions import RANDOM_FACTOR, packed
 from rfmdp.language.explorer import StateExplorer
 from rfmdp.language.states import CHUNK, State, evaluate_states
-from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.model.report import warn_if_touching
-from rfmdp.model.validate import is_valid
+from rfmdp.model.validate import validate
 from rfmdp.record import Provenance
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 MAX_CANDIDATES = 1 << 28
 ZERO, ONE = Literal(0.0), Literal(1.0)
@@ -68,7 +68,7 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     warn_of_states(checked, len(dead), explored.valuations[dead[:1]], explorer)
     model = completed(checked, explored, explorer)
     warn_if_touching(model)
-    is_valid(model)  # remembered, so that the first question need not check again
+    validate(model)  # remembered, so that the first question need not check again
     return model
 
 
@@ -134,47 +134,36 @@ def warn_of_states(
         )
 
 
-def initial_valuations(checked: CheckedModel) -> IntArray:
+def initial_valuations(checked: CheckedModel) -> AnyArray:
     """Return the valuations (I, vars) of all initial states, ascending."""
     if isinstance(checked.init, Expr):
         return _satisfying(checked, checked.init)
     return np.array(checked.init, dtype=np.int64).reshape(1, -1)
 
 
-def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
+def _satisfying(checked: CheckedModel, condition: Expr) -> AnyArray:
     """Try all valuations that simple bounds of the condition leave, in chunks."""
-    low, radix = _box(checked, condition)
-    count = math.prod(radix)
+    needs = implied_ranges(condition)
+    box = []
+    for v in checked.variables:
+        least, most = needs.get(v.name, (-math.inf, math.inf))
+        box.append(Variable(v.name, int(max(v.low, least)), int(min(v.high, most))))
+    count = math.prod(max(0, v.high - v.low + 1) for v in box)
     if count > MAX_CANDIDATES:
         reason = (
             f"the condition of 'init' leaves {count:.3g} states to try, must be at most "
             f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
         )
         raise checked.source.error(condition.position, reason)
-    blocks = []
+    blocks = [np.empty((0, len(box)), dtype=np.int32)]
     for start in range(0, count, CHUNK):
-        codes = np.arange(start, min(start + CHUNK, count))
-        valuations = np.empty((len(codes), len(radix)), dtype=np.int32)
-        for k in range(len(radix) - 1, -1, -1):
-            valuations[:, k] = codes % radix[k] + low[k]
-            codes //= radix[k]
+        valuations = Packing(box).unpack(np.arange(start, min(start + CHUNK, count))[:, None])
         blocks.append(valuations[evaluate_states(condition, checked, valuations)])
-    if not any(len(block) for block in blocks):
+    valuations = np.concatenate(blocks)
+    if not len(valuations):
         reason = "some state must satisfy the condition of 'init', found none"
         raise checked.source.error(condition.position, reason)
-    return np.concatenate(blocks)
-
-
-def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
-    """Return, for every variable, the least value that a condition allows, and how many it does."""
-    needs = implied_ranges(condition)
-    low, radix = [], []
-    for variable in checked.variables:
-        least, most = needs.get(variable.name, (-math.inf, math.inf))
-        first = int(max(variable.low, least))
-        low.append(first)
-        radix.append(max(0, int(min(variable.high, most)) - first + 1))
-    return low, radix
+    return valuations
 
 
 def state_labels(checked: CheckedModel, explored: FactoredMDP) -> dict[str, BoolArray]:

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from rfmdp.language.ast import (
-    Assignment,
-    Command,
-    Constant,
-    Expr,
-    Label,
-    LabelDefinition,
-    Literal,
-    ModelFile,
-    ModelType,
-    Module,
-    Name,
-    ProbabilityInterval,
-    RewardStructure,
-    Type,
-    Update,
-    VariableDeclaration,
-    rewrite,
-)
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr, fold
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Constants, check_inputs, constant_values, needed, plain_values
+from rfmdp.language.constants import (
+    Constants,
+    check_inputs,
+    constant_definitions,
+    definitions,
+    meanings,
+    plain_values,
+    require_values,
+)
 from rfmdp.language.evaluate import Value, evaluate, simplify
-from rfmdp.language.expand import all_modules, expand, expand_formulas, literals, substitute
+from rfmdp.language.expand import all_modules, substitute
 from rfmdp.language.source import Position, SourceText
-from rfmdp.language.types import require, type_of
+from rfmdp.language.types import node_type, require
 from rfmdp.model.arrays import Variable
 
-WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP}
+WITH_INTERVALS = {
+    tree.ModelType.DTMC: tree.ModelType.IDTMC,
+    tree.ModelType.MDP: tree.ModelType.IMDP,
+}
 
 
 def check_model(
-    model: ModelFile, constants: Constants | None = None, also_known: Collection[str] = ()
+    model: tree.ModelFile, constants: Constants | None = None, also_known: Collection[str] = ()
 ) -> CheckedModel:
     """Return the model resolved, or raise its first mistake.
 
@@ -52,165 +47,107 @@ def check_model(
     inputs = plain_values(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
-    _check_module_names(model)
-    formulas = expand_formulas(model.formulas, source)
+    check_unique({"module": model.modules}, source)
+    formulas = meanings(definitions("formula", model.formulas), {}, source)
     modules = all_modules(model, formulas)
-    check_unique(_definitions(model, modules), source)
+    kinds: dict[str, Sequence[tree.Node]] = {"constant": model.constants, "formula": model.formulas}
+    kinds |= {"global variable": model.globals}
+    kinds |= {f"variable of module '{module.name}'": module.variables for module in modules}
+    for names in (kinds, {"label": model.labels}, {"reward structure": model.rewards}):
+        check_unique(names, source)
     check_inputs(inputs, model.constants, also_known, source)
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     types = {c.name: c.type for c in model.constants}
-    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
-    used = _used(model, modules, formulas, inputs)
-    values = constant_values(used, inputs, types, formulas, source)
-    numbers = literals(values)
-    meanings = {name: substitute(formula, numbers) for name, formula in formulas.items()} | numbers
-    check_labels(model.labels, (), source)
-    labels = expand_labels(model.labels, meanings, source)
-    resolver = Resolver(meanings, types, labels, values, source)
-    return _assemble(model, modules, resolver, formulas)
-
-
-def _used(
-    model: ModelFile, modules: list[Module], formulas: Mapping[str, Expr], inputs: Constants
-) -> list[Constant]:
-    """Return the constants that matter: those that have a value, and those that the model uses."""
-    texts = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
-    used = needed(texts, model.constants, formulas)
-    open_ = {c.name for c in model.constants if c.value is None and c.name not in inputs} - used
-
-    def has_value(constant: Constant) -> bool:
-        return not open_ & needed([Name(constant.name)], model.constants, formulas)
-
-    return [c for c in model.constants if c.name in used or has_value(c)]
-
-
-@dataclass(frozen=True, slots=True)
-class Resolver:
-    """Turns expressions of the text into checked ones: no formulas, constants or labels left."""
-
-    meanings: Mapping[str, Expr]  # of formulas and constants
-    types: Mapping[str, Type]
-    labels: Mapping[str, Expr]
-    values: Mapping[str, Value]
-    source: SourceText
-
-    def resolve(self, expr: Expr, type_: Type, what: str) -> Expr:
-        """Return the expression resolved and evaluated as far as possible, of the type wanted."""
-        expr = rewrite(substitute(expr, self.meanings), self._label)
-        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
-        return simplify(expr)
-
-    def _label(self, node: Expr) -> Expr:
-        """Replace a label by the condition it stands for."""
-        if not isinstance(node, Label):
-            return node
-        if node.name in BUILT_IN_LABELS:
-            reason = f'label "{node.name}" must be used in properties only'
-            raise self.source.error(node.position, reason)
-        if node.name not in self.labels:
-            raise self.source.error(node.position, f'unknown label "{node.name}"; define it')
-        return self.labels[node.name]
-
-    def constant(self, expr: Expr, type_: Type, what: str) -> Value:
-        """Return the value of an expression without variables."""
-        return evaluate(self.resolve(expr, type_, what), {}, self.source)
-
-
-def check_labels(
-    labels: Sequence[LabelDefinition], others: Collection[str], source: SourceText
-) -> None:
-    """Raise if a label is defined twice, by others, or is built in."""
-    names = set(others)
-    for label in labels:
-        if label.name in BUILT_IN_LABELS:
-            reason = f'label "{label.name}" is built in and must not be defined'
-            raise source.error(label.position, reason)
-        if label.name in names:
-            raise source.error(label.position, f'label "{label.name}" must be defined only once')
-        names.add(label.name)
-
-
-def expand_labels(
-    labels: Sequence[LabelDefinition], meanings: Mapping[str, Expr], source: SourceText
-) -> dict[str, Expr]:
-    """Return every label with names and the labels inside it replaced; types are not checked."""
-    texts = {label.name: substitute(label.value, meanings) for label in labels}
-    return expand(texts, "label", {x.name: x.position for x in labels}, source, Label)
-
-
-def check_unique(definitions: Iterator[tuple[str, str, Position]], source: SourceText) -> None:
-    """Raise if two of the (name, kind, position) have one name, at the later one."""
-    by_name: dict[str, tuple[str, Position]] = {}
-    for name, kind, position in sorted(definitions, key=lambda entry: entry[2]):
-        if name in by_name:
-            first, place = by_name[name]
-            reason = (
-                f"'{name}' must be defined only once, found a {kind} "
-                f"and a {first} in line {place.line}"
-            )
-            raise source.error(position, reason)
-        by_name[name] = kind, position
-
-
-def _definitions(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
-    for constant in model.constants:
-        yield constant.name, "constant", constant.position
-    for formula in model.formulas:
-        yield formula.name, "formula", formula.position
-    for variable in model.globals:
-        yield variable.name, "global variable", variable.position
-    for module in modules:
-        for variable in module.variables:
-            yield variable.name, f"variable of module '{module.name}'", variable.position
-
-
-def _check_module_names(model: ModelFile) -> None:
-    names: set[str] = set()
-    for module in model.modules:
-        if module.name in names:
-            reason = f"module '{module.name}' must be defined only once"
-            raise model.source.error(module.position, reason)
-        names.add(module.name)
-
-
-def _assemble(
-    model: ModelFile, modules: list[Module], resolver: Resolver, formulas: Mapping[str, Expr]
-) -> CheckedModel:
+    types |= {v.name: tree.Type.BOOL if v.is_bool else tree.Type.INT for v in variables}
+    constant_texts = constant_definitions(model.constants, inputs, source)
+    texts = constant_texts | definitions("formula", model.formulas)
+    texts |= definitions("label", model.labels)
+    resolver = Resolver(meanings(texts, types, source), types, source)
+    numbers = {c.name: resolver.meanings.get(c.name) for c in model.constants}
+    values = {name: n.value for name, n in numbers.items() if isinstance(n, tree.Literal)}
+    expanded = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
+    open_ = {name: text.position for name, text in constant_texts.items() if text.value is None}
+    used = (substitute(text, resolver.meanings) for text in expanded)
+    require_values(used, open_, source)
     declared = [(variable, "") for variable in model.globals]
     declared += [(variable, module.name) for module in modules for variable in module.variables]
-    variables = [_variable(variable, model, resolver) for variable, _ in declared]
+    ranges = [_variable(variable, model, resolver) for variable, _ in declared]
     owners = {variable.name: module for variable, module in declared}
     checked = tuple(
         replace(m, commands=tuple(_command(c, m.name, owners, resolver) for c in m.commands))
         for m in modules
     )
     actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
-    labels = tuple(
-        replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
-        for label in model.labels
-    )
-    init: tuple[int, ...] | Expr = tuple(value for _, value in variables)
+    init: tuple[int, ...] | Expr = tuple(value for _, value in ranges)
     if model.init is not None:
-        init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
+        init = resolver.resolve(model.init, tree.Type.BOOL, "the condition of 'init'")
     return CheckedModel(
         type=_model_type(model, modules),
-        variables=tuple(variable for variable, _ in variables),
+        variables=tuple(variable for variable, _ in ranges),
         modules=checked,
-        labels=labels,
+        labels=tuple(
+            replace(
+                label, value=resolver.resolve(label.value, tree.Type.BOOL, f'label "{label.name}"')
+            )
+            for label in model.labels
+        ),
         rewards=_rewards(model.rewards, actions, resolver),
         init=init,
-        constants=resolver.values,
+        constants=values,
         formulas=formulas,
         actions=actions,
-        source=model.source,
-        undefined=tuple(c.name for c in model.constants if c.name not in resolver.values),
+        source=source,
+        undefined=tuple(c.name for c in model.constants if c.name not in values),
     )
 
 
-def _model_type(model: ModelFile, modules: list[Module]) -> ModelType:
-    declared = model.type or ModelType.MDP
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Turns expressions of the text into checked ones: no formulas, constants or labels left."""
+
+    meanings: Mapping[str, Expr]  # of formulas, constants and labels
+    types: Mapping[str, tree.Type]
+    source: SourceText
+
+    def resolve(self, expr: Expr, type_: tree.Type, what: str) -> Expr:
+        """Return the expression resolved and evaluated as far as possible, of a type."""
+        expr = substitute(expr, self.meanings)
+        require(expr, type_, fold(expr, self._type), what, self.source)
+        return simplify(expr)
+
+    def _type(self, node: Expr, below: tuple[tree.Type, ...]) -> tree.Type:
+        if isinstance(node, tree.Label):
+            reason = f'unknown label "{node.name}"; define it'
+            if node.name in BUILT_IN_LABELS:
+                reason = f'label "{node.name}" must be used in properties only'
+            raise self.source.error(node.position, reason)
+        return node_type(node, below, self.types, self.source)
+
+    def constant(self, expr: Expr, type_: tree.Type, what: str) -> Value:
+        """Return the value of an expression without variables."""
+        return evaluate(self.resolve(expr, type_, what), {}, self.source)
+
+
+def check_unique(kinds: Mapping[str, Sequence[Any]], source: SourceText) -> None:
+    """Raise if two definitions of some kinds have one name, at the later one."""
+    nodes = [(node, kind) for kind, some in kinds.items() for node in some if node.name is not None]
+    by_name: dict[str, tuple[str, int]] = {}
+    for node, kind in sorted(nodes, key=lambda entry: entry[0].position):
+        name = node.name
+        if kind == "label" and name in BUILT_IN_LABELS:
+            reason = f'label "{name}" is built in and must not be defined'
+            raise source.error(node.position, reason)
+        if name in by_name:
+            first, line = by_name[name]
+            found = f"found a {kind} and a {first} in line {line}"
+            raise source.error(node.position, f"'{name}' must be defined only once, {found}")
+        by_name[name] = kind, node.position.line
+
+
+def _model_type(model: tree.ModelFile, modules: list[tree.Module]) -> tree.ModelType:
+    declared = model.type or tree.ModelType.MDP
     intervals = any(
-        isinstance(update.probability, ProbabilityInterval)
+        isinstance(update.probability, tree.ProbabilityInterval)
         for module in modules
         for command in module.commands
         for update in command.updates
@@ -219,7 +156,7 @@ def _model_type(model: ModelFile, modules: list[Module]) -> ModelType:
 
 
 def _variable(
-    variable: VariableDeclaration, model: ModelFile, resolver: Resolver
+    variable: tree.VariableDeclaration, model: tree.ModelFile, resolver: Resolver
 ) -> tuple[Variable, int]:
     """Return a variable with its range, and its initial value."""
     name, source = variable.name, resolver.source
@@ -227,7 +164,7 @@ def _variable(
     if variable.lower is not None and variable.upper is not None:
         bounds = (variable.lower, variable.upper)
         what = f"a bound of '{name}'"
-        lower, upper = (int(resolver.constant(b, Type.INT, what)) for b in bounds)
+        lower, upper = (int(resolver.constant(b, tree.Type.INT, what)) for b in bounds)
         if lower > upper:
             reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
             raise source.error(variable.lower.position, reason)
@@ -247,54 +184,43 @@ def _variable(
 
 
 def _command(
-    command: Command, module: str, owners: Mapping[str, str], resolver: Resolver
-) -> Command:
-    guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
+    command: tree.Command, module: str, owners: Mapping[str, str], resolver: Resolver
+) -> tree.Command:
+    """Resolve a command; `owners` of variables are modules, "" of global ones."""
+    guard = resolver.resolve(command.guard, tree.Type.BOOL, "a guard")
     for update in command.updates:
         targets: set[str] = set()
         for assignment in update.assignments:
-            _check_target(assignment, command, module, owners, resolver.source)
-            if assignment.variable in targets:
-                reason = f"'{assignment.variable}' must be assigned only once in an update"
+            name, reason = assignment.variable, ""
+            if name not in owners:
+                reason = f"unknown variable '{name}'; declare it"
+            elif not owners[name] and command.action is not None:
+                reason = (
+                    f"a command with an action must not assign a global variable, found '{name}'; "
+                    f"use [] instead of [{command.action}]"
+                )
+            elif owners[name] not in ("", module):
+                reason = f"module '{module}' must assign its own variables only, found '{name}'"
+            elif name in targets:
+                reason = f"'{name}' must be assigned only once in an update"
+            if reason:
                 raise resolver.source.error(assignment.position, reason)
-            targets.add(assignment.variable)
+            targets.add(name)
     updates = tuple(_update(update, resolver) for update in command.updates)
     return replace(command, guard=guard, updates=updates)
 
 
-def _check_target(
-    assignment: Assignment,
-    command: Command,
-    module: str,
-    owners: Mapping[str, str],
-    source: SourceText,
-) -> None:
-    """Raise unless a command may assign a variable; `owners` are modules, "" of global ones."""
-    name = assignment.variable
-    if name not in owners:
-        raise source.error(assignment.position, f"unknown variable '{name}'; declare it")
-    if not owners[name] and command.action is not None:
-        reason = (
-            f"a command with an action must not assign a global variable, found '{name}'; "
-            f"use [] instead of [{command.action}]"
-        )
-        raise source.error(assignment.position, reason)
-    if owners[name] not in ("", module):
-        reason = f"module '{module}' must assign its own variables only, found '{name}'"
-        raise source.error(assignment.position, reason)
-
-
-def _update(update: Update, resolver: Resolver) -> Update:
-    chance: Expr | ProbabilityInterval
+def _update(update: tree.Update, resolver: Resolver) -> tree.Update:
+    chance: Expr | tree.ProbabilityInterval
     match update.probability:
         case None:
-            chance = Literal(1.0, position=update.position)
-        case ProbabilityInterval(lower, upper) as interval:
-            lower = resolver.resolve(lower, Type.DOUBLE, "the lower bound of a probability")
-            upper = resolver.resolve(upper, Type.DOUBLE, "the upper bound of a probability")
+            chance = tree.Literal(1.0, position=update.position)
+        case tree.ProbabilityInterval(lower, upper) as interval:
+            lower = resolver.resolve(lower, tree.Type.DOUBLE, "the lower bound of a probability")
+            upper = resolver.resolve(upper, tree.Type.DOUBLE, "the upper bound of a probability")
             chance = replace(interval, lower=lower, upper=upper)
         case expr:
-            chance = resolver.resolve(expr, Type.DOUBLE, "a probability")
+            chance = resolver.resolve(expr, tree.Type.DOUBLE, "a probability")
     assignments = tuple(
         replace(
             assignment,
@@ -310,22 +236,17 @@ def _update(update: Update, resolver: Resolver) -> Update:
 
 
 def _rewards(
-    structures: Sequence[RewardStructure], actions: tuple[str, ...], resolver: Resolver
-) -> tuple[RewardStructure, ...]:
-    names: set[str] = set()
+    structures: Sequence[tree.RewardStructure], actions: tuple[str, ...], resolver: Resolver
+) -> tuple[tree.RewardStructure, ...]:
     checked = []
     for rewards in structures:
-        if rewards.name is not None and rewards.name in names:
-            reason = f'rewards "{rewards.name}" must be defined only once'
-            raise resolver.source.error(rewards.position, reason)
-        names.add(rewards.name or "")
         items = []
         for item in rewards.items:
             if item.action and item.action not in actions:
                 reason = f"unknown action '{item.action}'; it must be the action of a command"
                 raise resolver.source.error(item.position, reason)
-            guard = resolver.resolve(item.guard, Type.BOOL, "the condition of a reward")
-            value = resolver.resolve(item.value, Type.DOUBLE, "a reward")
+            guard = resolver.resolve(item.guard, tree.Type.BOOL, "the condition of a reward")
+            value = resolver.resolve(item.value, tree.Type.DOUBLE, "a reward")
             items.append(replace(item, guard=guard, value=value))
         checked.append(replace(rewards, items=tuple(items)))
     return tuple(checked)

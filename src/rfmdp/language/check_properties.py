@@ -7,64 +7,37 @@ undefined constant matters only to properties that use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
-from rfmdp.language.ast import (
-    Binary,
-    Expr,
-    Formula,
-    Label,
-    Literal,
-    Name,
-    Type,
-    Unary,
-    fold,
-    nodes,
-    rewrite,
-)
-from rfmdp.language.check import check_labels, check_unique, expand_labels
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr, fold, is_nested, path_operators, rewrite
+from rfmdp.language.check import check_unique
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import Constants, constant_values, constants_hint, needed
-from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
-from rfmdp.language.expand import (
-    dependencies,
-    expand,
-    expand_formulas,
-    literals,
-    references,
-    substitute,
+from rfmdp.language.constants import (
+    Constants,
+    Definition,
+    constant_definitions,
+    definitions,
+    meanings,
+    require_values,
 )
-from rfmdp.language.property_ast import (
-    Bound,
-    CumulativeReward,
-    Filter,
-    InstantaneousReward,
-    LongRunReward,
-    Path,
-    Probability,
-    PropertyDefinition,
-    PropertyFile,
-    Reward,
-    TimeBound,
-    path_operators,
-    require_supported,
-)
-from rfmdp.language.source import Position, SourceText, nearest, question
+from rfmdp.language.evaluate import evaluate, exact_value, simplify
+from rfmdp.language.expand import references, substitute
+from rfmdp.language.source import NOWHERE, Position, SourceText, question
 from rfmdp.language.types import node_type, require, type_of
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
-    "avg": Type.DOUBLE,
-    "range": Type.DOUBLE,
-    "count": Type.INT,
-    "forall": Type.BOOL,
-    "exists": Type.BOOL,
+    "avg": tree.Type.DOUBLE,
+    "range": tree.Type.DOUBLE,
+    "count": tree.Type.INT,
+    "forall": tree.Type.BOOL,
+    "exists": tree.Type.BOOL,
 }
-
-
+REWARDS = (tree.CumulativeReward, tree.InstantaneousReward, tree.LongRunReward)
+DEEPEST = 100  # operators of a path formula inside each other
 SHARE = (0.0, 1.0, "in the range 0..1")
 ANY = (-math.inf, math.inf, "a number")
 
@@ -82,13 +55,13 @@ class CheckedProperty:
     """
 
     expression: Expr
-    type: Type
+    type: tree.Type
     scope: CheckedModel = field(repr=False, compare=False)
 
 
 def check_property(
-    prop: PropertyDefinition,
-    file: PropertyFile,
+    prop: tree.PropertyDefinition,
+    file: tree.PropertyFile,
     model: CheckedModel,
     constants: Constants | None = None,
 ) -> CheckedProperty:
@@ -104,157 +77,142 @@ def check_property(
     >>> check_property(file.properties[0], file, model).expression.path.time.upper
     Literal(value=4)
     """
-    source = file.source
     check_file(file, model)
-    _refuse_misspelt(prop, file, model)
-    expression = _inline(prop, file, model)
-    require_supported(expression, source)
-    formulas = _formulas(file, model)
-    expression = substitute(expression, formulas)
-    labels = {x.name: replace(x, value=substitute(x.value, formulas)) for x in file.labels}
-    used = dependencies(
-        references(expression, Label) & labels.keys(),
-        lambda name: references(labels[name].value, Label) & labels.keys(),
-    )
-    texts = [expression, *(labels[name].value for name in used)]
-    _refuse_undefined(texts, model, source)
-    numbers = literals(_constants(texts, formulas, file, model, constants or {}))
-    conditions = {label.name: label.value for label in model.labels}
-    of_file = expand_labels([labels[name] for name in used], numbers, source)
-    conditions |= {name: substitute(x, conditions, Label) for name, x in of_file.items()}
-    named = [p.name for p in file.properties if p.name is not None]
-    expression = rewrite(
-        substitute(expression, numbers), lambda node: _label(node, conditions, named, source)
-    )
-    scope = _Scope(model.variable_types(), model, source)
+    scope = _Scope(file, model, constants or {})
+    (expression,) = scope.resolved([prop.expression])
+    require_supported(expression, file.source)
     type_ = fold(expression, scope.type_of)
-    expression = simplify(rewrite(expression, scope.settle))
-    return CheckedProperty(expression, type_, model)
+    return CheckedProperty(simplify(rewrite(expression, scope.settle)), type_, model)
 
 
-def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, inputs: Constants) -> Expr:
+def with_numbers(
+    path: Expr, file: tree.PropertyFile, model: CheckedModel, inputs: Constants
+) -> Expr:
     """Return a path or reward formula with its steps and discount as numbers.
 
     Its state formulas stay as they are, so that `model` need only have the constants.
     """
-    if isinstance(path, Unary | Binary) and path_operators(path):
+    if isinstance(path, tree.Unary | tree.Binary) and path_operators(path):
         below = [with_numbers(child, file, model, inputs) for child in path.children()]
         return path.rebuilt(below)
-    if not isinstance(path, Path | CumulativeReward | InstantaneousReward):
+    if not isinstance(path, tree.Path | tree.CumulativeReward | tree.InstantaneousReward):
         return path
     children = list(path.children())
-    begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
+    begin = (1 if path.left is None else 2) if isinstance(path, tree.Path) else 0
     children[:begin] = [with_numbers(child, file, model, inputs) for child in children[:begin]]
-    formulas = _formulas(file, model)
-    numbers = [substitute(child, formulas) for child in children[begin:]]
-    constants = literals(_constants(numbers, formulas, file, model, inputs))
-    rest = [substitute(number, constants) for number in numbers]
-    scope = _Scope(model.variable_types(), model, file.source)
-    return scope.settle(path.rebuilt([*children[:begin], *rest]))
+    scope = _Scope(file, model, inputs)
+    return scope.settle(path.rebuilt([*children[:begin], *scope.resolved(children[begin:])]))
 
 
-def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> None:
-    """Raise if a property is a single unknown name, and others have names that may be meant."""
-    expr = prop.expression
-    if not isinstance(expr, Name):
-        return
-    names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {c.name for c in file.constants} | {f.name for f in file.formulas}
-    named = [p.name for p in file.properties if p.name is not None]
-    if expr.name in names or not named:
-        return
-    meant = nearest(expr.name, named)
-    hint = f"did you mean the property '{meant}'?"
-    if meant is None:
-        hint = f"properties with a name are {', '.join(named)}"
-    raise file.source.error(expr.position, f"unknown name '{expr.name}'; {hint}")
-
-
-def _refuse_undefined(texts: Iterable[Expr], model: CheckedModel, source: SourceText) -> None:
-    """Raise if a property uses a constant of the model that has no value."""
-    for node in (node for text in texts for node in nodes(text)) if model.undefined else ():
-        if isinstance(node, Name) and node.name in model.undefined:
-            reason = f"constant '{node.name}' of the model has no value; give "
-            reason += constants_hint([node.name])
-            raise source.error(node.position, reason)
-
-
-def check_file(file: PropertyFile, model: CheckedModel) -> None:
+def check_file(file: tree.PropertyFile, model: CheckedModel) -> None:
     """Raise if a property file defines a name twice, or one that the model has."""
-    source = file.source
-    definitions = [(c.name, "constant", c.position) for c in file.constants]
-    definitions += [(f.name, "formula", f.position) for f in file.formulas]
-    check_unique(iter(definitions), source)
-    for name, _, position in definitions:
-        if name in model.variable_types() or name in model.constants or name in model.formulas:
-            raise source.error(position, f"'{name}' must not be defined again, the model has it")
-    named = [(p.name, "property", p.position) for p in file.properties if p.name is not None]
-    named += [(label.name, "label", label.position) for label in file.labels]
-    check_unique(iter(named), source)
-    check_labels(file.labels, [label.name for label in model.labels], source)
+    check_unique({"constant": file.constants, "formula": file.formulas}, file.source)
+    check_unique({"property": file.properties, "label": file.labels}, file.source)
+    names = {*model.variable_types(), *model.constants, *model.formulas}
+    labels = {label.name for label in model.labels}
+    values: list[tree.Constant | tree.Formula] = [*file.constants, *file.formulas]
+    again = [node for node in values if node.name in names]
+    for node in (*again, *(label for label in file.labels if label.name in labels)):
+        reason = f"'{node.name}' must not be defined again, the model has it"
+        raise file.source.error(node.position, reason)
 
 
-@dataclass(frozen=True, slots=True)
 class _Scope:
-    """Types and bounds of one property."""
+    """What names stand for in the properties of a file; types and bounds of these."""
 
-    types: Mapping[str, Type]
-    model: CheckedModel
-    source: SourceText
+    def __init__(self, file: tree.PropertyFile, model: CheckedModel, inputs: Constants) -> None:
+        self.model, self.source = model, file.source
+        labels = {x.name: x for x in (*model.labels, *file.labels)}
+        self.labels, self.known = sorted(labels), {*labels, *BUILT_IN_LABELS}
+        named = {p.name: p for p in file.properties if p.name is not None}
+        self.names = [*labels, *named]
+        numbers = {name: tree.Literal(value) for name, value in model.constants.items()}
+        properties = {
+            f'"{name}"': Definition("property", prop.expression, prop.position)
+            for name, prop in named.items()
+            if name not in self.known
+        }
+        self._definitions = (
+            {
+                k: Definition("formula", x, NOWHERE)
+                for k, x in (numbers | {**model.formulas}).items()
+            }
+            | constant_definitions(file.constants, inputs, file.source)
+            | definitions("formula", file.formulas)
+            # labels of a built model stand for themselves
+            | definitions("label", (x for x in labels.values() if x.value != tree.Label(x.name)))
+            | properties
+        )
+        self._types = model.variable_types() | {c.name: c.type for c in file.constants}
 
-    def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
+    def resolved(self, texts: Sequence[Expr]) -> list[Expr]:
+        """Return texts with their names, labels and names of properties replaced."""
+        first = [name for text in texts for name in references(text)]
+        values = meanings(self._definitions, self._types, self.source, first)
+        texts = [substitute(text, values) for text in texts]
+        open_ = {k: d.position for k, d in self._definitions.items() if d.value is None}
+        open_ |= dict.fromkeys(self.model.undefined, NOWHERE)
+        require_values(texts, open_, self.source)
+        return texts
+
+    def type_of(self, node: Expr, below: tuple[tree.Type, ...]) -> tree.Type:
         """Return the type of a node and check its operands."""
         match node:
-            case Path():
+            case tree.Label(name) if name not in self.known:
+                listed = ", ".join(f'"{label}"' for label in self.labels)
+                hint = f"the labels are {listed}" if listed else "define it"
+                meant = question(name, self.names)
+                reason = f'unknown label or property "{name}"; {hint}{meant}'
+                raise self.source.error(node.position, reason)
+            case tree.Path():
                 operands = node.children()[: 1 if node.left is None else 2]
                 for operand, operand_type in zip(operands, below, strict=False):
                     what = f"an operand of '{node.operator}'"
-                    require(operand, Type.BOOL, operand_type, what, self.source)
-                return Type.BOOL
-            case CumulativeReward() | InstantaneousReward() | LongRunReward():
-                return Type.DOUBLE
-            case Probability():
-                require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
-                return Type.DOUBLE if node.bound is None else Type.BOOL
-            case Reward():
-                return Type.DOUBLE if node.bound is None else Type.BOOL
-            case Filter():
+                    require(operand, tree.Type.BOOL, operand_type, what, self.source)
+                return tree.Type.BOOL
+            case tree.CumulativeReward() | tree.InstantaneousReward() | tree.LongRunReward():
+                return tree.Type.DOUBLE
+            case tree.Probability():
+                require(node.path, tree.Type.BOOL, below[-1], "the formula inside P", self.source)
+                return tree.Type.DOUBLE if node.bound is None else tree.Type.BOOL
+            case tree.Reward():
+                return tree.Type.DOUBLE if node.bound is None else tree.Type.BOOL
+            case tree.Filter():
                 return self._filter(node, below)
-        return node_type(node, below, self.types, self.source)
+        return node_type(node, below, self._types, self.source)
 
-    def _filter(self, node: Filter, below: tuple[Type, ...]) -> Type:
+    def _filter(self, node: tree.Filter, below: tuple[tree.Type, ...]) -> tree.Type:
         name, operand = node.operator, below[0]
-        if name in NUMERIC_FILTERS:
-            require(node.operand, Type.DOUBLE, operand, f"the operand of '{name}'", self.source)
-        if name in BOOLEAN_FILTERS:
-            require(node.operand, Type.BOOL, operand, f"the operand of '{name}'", self.source)
+        if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
+            expected = tree.Type.DOUBLE if name in NUMERIC_FILTERS else tree.Type.BOOL
+            require(node.operand, expected, operand, f"the operand of '{name}'", self.source)
         if node.states is not None:
-            require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
+            require(node.states, tree.Type.BOOL, below[1], "the states of a filter", self.source)
         return FILTER_TYPES.get(name, operand)
 
     def settle(self, node: Expr) -> Expr:
         """Replace bounds, steps, discounts and reward structures of a node by their values."""
         match node:
-            case Path(time=TimeBound() as time):
+            case tree.Path(time=tree.TimeBound() as time):
                 return replace(node, time=self._time(time))
-            case CumulativeReward(steps, discount):
+            case tree.CumulativeReward(steps, discount):
                 steps = None if steps is None else self._steps(steps)
                 if discount is not None:
-                    discount = self._number(discount, Type.DOUBLE, "a discount factor", *SHARE)
+                    discount = self._number(discount, tree.Type.DOUBLE, "a discount factor", *SHARE)
                 return replace(node, steps=steps, discount=discount)
-            case InstantaneousReward():
+            case tree.InstantaneousReward():
                 return replace(node, step=self._steps(node.step))
-            case Probability(bound=Bound() as bound):
-                value = self._number(bound.value, Type.DOUBLE, "the bound of P", *SHARE)
+            case tree.Probability(bound=tree.Bound() as bound):
+                value = self._number(bound.value, tree.Type.DOUBLE, "the bound of P", *SHARE)
                 return replace(node, bound=replace(bound, value=value))
-            case Reward(bound=bound):
+            case tree.Reward(bound=bound):
                 if bound is not None:
-                    value = self._number(bound.value, Type.DOUBLE, "the bound of R", *ANY)
+                    value = self._number(bound.value, tree.Type.DOUBLE, "the bound of R", *ANY)
                     bound = replace(bound, value=value)
                 return replace(node, structure=self._structure(node), bound=bound)
         return node
 
-    def _time(self, time: TimeBound) -> TimeBound:
+    def _time(self, time: tree.TimeBound) -> tree.TimeBound:
         lower = None if time.lower is None else self._steps(time.lower)
         upper = None if time.upper is None else self._steps(time.upper)
         if lower is not None and upper is not None and lower.value > upper.value:
@@ -266,21 +224,21 @@ class _Scope:
             self._number_of(time.reward, time.position)
         return replace(time, lower=lower, upper=upper)
 
-    def _steps(self, expr: Expr) -> Literal:
-        return self._number(expr, Type.INT, "a number of steps", 0, math.inf, ">= 0")
+    def _steps(self, expr: Expr) -> tree.Literal:
+        return self._number(expr, tree.Type.INT, "a number of steps", 0, math.inf, ">= 0")
 
     def _number(
-        self, expr: Expr, type_: Type, what: str, least: float, most: float, words: str
-    ) -> Literal:
+        self, expr: Expr, type_: tree.Type, what: str, least: float, most: float, words: str
+    ) -> tree.Literal:
         """Return a constant within limits, which remembers the number as it was written."""
-        require(expr, type_, type_of(expr, self.types, self.source), what, self.source)
+        require(expr, type_, type_of(expr, self._types, self.source), what, self.source)
         value = evaluate(expr, {}, self.source)
-        value = value if type_ is Type.INT else float(value)
+        value = value if type_ is tree.Type.INT else float(value)
         if not least <= value <= most:
             raise self.source.error(expr.position, f"{what} must be {words}, found {value}")
-        return Literal(value, exact_value(expr), position=expr.position)
+        return tree.Literal(value, exact_value(expr), position=expr.position)
 
-    def _structure(self, node: Reward) -> Literal:
+    def _structure(self, node: tree.Reward) -> tree.Literal:
         """Return the number, from 1, of the rewards that are measured."""
         if not self.model.rewards:
             reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
@@ -288,9 +246,9 @@ class _Scope:
         if isinstance(node.structure, Expr):
             most = len(self.model.rewards)
             what = "the number of a reward structure"
-            return self._number(node.structure, Type.INT, what, 1, most, f"in 1..{most}")
+            return self._number(node.structure, tree.Type.INT, what, 1, most, f"in 1..{most}")
         number = 1 if node.structure is None else self._number_of(node.structure, node.position)
-        return Literal(number, position=node.position)
+        return tree.Literal(number, position=node.position)
 
     def _number_of(self, structure: str, position: Position) -> int:
         """Return the number, from 1, of the rewards of a name."""
@@ -304,54 +262,60 @@ class _Scope:
         raise self.source.error(position, reason)
 
 
-def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> Expr:
-    """Replace references to other properties by what they stand for."""
-    labels = {label.name for label in chain(file.labels, model.labels)} | set(BUILT_IN_LABELS)
-    named = {p.name: p for p in file.properties if p.name is not None and p.name not in labels}
-
-    def inner(expr: Expr) -> set[str]:
-        return references(expr, Label) & named.keys()
-
-    graph = dependencies(inner(prop.expression), lambda name: inner(named[name].expression))
-    texts = {name: named[name].expression for name in graph}
-    places = {name: named[name].position for name in graph}
-    return substitute(prop.expression, expand(texts, "property", places, file.source, Label), Label)
+def require_supported(expr: Expr, source: SourceText) -> None:
+    """Raise PrismError unless the property is built of supported parts in the supported way."""
+    if fold(expr, lambda node, below: _is_path(node, below, source)):
+        reason = "a path formula must stand inside P or R, for example P=? [ F x=1 ]"
+        raise source.error(expr.position, reason)
 
 
-def _formulas(file: PropertyFile, model: CheckedModel) -> Mapping[str, Expr]:
-    """Return the expanded formulas of a model, which are so already, and of a file."""
-    if not file.formulas:
-        return model.formulas
-    of_model = [Formula(name, value) for name, value in model.formulas.items()]
-    return expand_formulas([*of_model, *file.formulas], file.source)
+def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
+    """Return whether a node is a path or reward formula; raise unless its parts fit."""
+    match node:
+        case tree.Unreadable(_, reason):
+            raise source.error(node.position, reason)
+        case tree.CumulativeReward() | tree.InstantaneousReward() | tree.LongRunReward():
+            return True
+        case tree.Path("X", time=tree.TimeBound(position=place)):
+            raise source.error(place, "'X' must have no bound on steps")
+        case tree.Path(time=tree.TimeBound(upper=None, reward=str(), position=place)):
+            hint = 'use <= or <, as in F{"r"}<=5'
+            raise source.unsupported(place, "a lower bound on rewards", hint)
+        case tree.Path():
+            return True
+        case tree.Unary("!") | tree.Binary("&" | "|" | "=>" | "<=>") if not any(
+            isinstance(child, REWARDS) for child in node.children()
+        ):
+            return any(below)
+        case tree.Probability(path=path):
+            if is_nested(path):
+                _check_nested(path, source)
+            return False
+        case tree.Reward(path=path):
+            if isinstance(path, REWARDS):
+                return False
+            if not path_operators(path):
+                forms = "R must be over a path formula, C, C<=k, C{discount=d} or I=k"
+                raise source.error(path.position, f"{forms}; write F before a state formula")
+            _check_nested(path, source)
+            return False
+    if any(below):
+        what = "a filter" if isinstance(node, tree.Filter) else "an operator or function"
+        reason = f"the operand of {what} must be a state formula, found a path formula"
+        raise source.error(node.children()[0].position, reason)
+    return False
 
 
-def _constants(
-    texts: Iterable[Expr],
-    formulas: Mapping[str, Expr],
-    file: PropertyFile,
-    model: CheckedModel,
-    inputs: Constants,
-) -> dict[str, Value]:
-    """Return the values of the constants that some texts need, and all those of the model."""
-    used = needed(texts, file.constants, formulas)
-    constants = [constant for constant in file.constants if constant.name in used]
-    types = model.variable_types() | {c.name: c.type for c in file.constants}
-    types |= {name: Literal(value).type for name, value in model.constants.items()}
-    inputs = {name: value for name, value in inputs.items() if name in used}
-    of_file = constant_values(constants, inputs, types, formulas, file.source, model.constants)
-    return {**model.constants, **of_file}
+def _check_nested(path: Expr, source: SourceText) -> None:
+    """Raise if operators inside each other are too deep, or count rewards."""
 
+    def depth(node: Expr, below: tuple[int, ...]) -> int:
+        return max(below, default=0) + 1
 
-def _label(
-    node: Expr, labels: Mapping[str, Expr], properties: Sequence[str], source: SourceText
-) -> Expr:
-    if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
-        return node
-    if node.name not in labels:
-        listed = ", ".join(f'"{name}"' for name in sorted(labels))
-        hint = f"the labels are {listed}" if listed else "define it"
-        meant = question(node.name, [*labels, *properties])
-        reason = f'unknown label or property "{node.name}"; {hint}{meant}'
-        raise source.error(node.position, reason)
-    return labels[node.name]
+    if fold(path, depth, leaves=tree.OPERATORS) > DEEPEST:
+        reason = f"operators of a path formula must be nested at most {DEEPEST} deep"
+        raise source.error(path.position, reason)
+    for node in path_operators(path):
+        if node.time is not None and node.time.reward is not None:
+            construct = "a bound on a reward inside R, or with other path operators"
+            raise source.unsupported(node.time.position, construct, "count steps instead")

@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rfmdp.language.ast import (
-    Expr,
-    Label,
-    LabelDefinition,
-    ModelType,
-    Module,
-    RewardStructure,
-    Type,
-)
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr
 from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import Variable
 from rfmdp.model.lattice import AnyModel
@@ -26,7 +19,7 @@ from rfmdp.model.lattice import AnyModel
 BUILT_IN_LABELS = ("init", "deadlock")
 
 
-CHAINS = (ModelType.DTMC, ModelType.IDTMC)
+CHAINS = (tree.ModelType.DTMC, tree.ModelType.IDTMC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +38,11 @@ class CheckedModel:
     constants : the value of every constant of the model
     """
 
-    type: ModelType
+    type: tree.ModelType
     variables: tuple[Variable, ...]
-    modules: tuple[Module, ...]
-    labels: tuple[LabelDefinition, ...]
-    rewards: tuple[RewardStructure, ...]
+    modules: tuple[tree.Module, ...]
+    labels: tuple[tree.LabelDefinition, ...]
+    rewards: tuple[tree.RewardStructure, ...]
     init: tuple[int, ...] | Expr
     constants: Mapping[str, bool | int | float]
     formulas: Mapping[str, Expr]  # expanded, constants not replaced: for properties
@@ -57,9 +50,9 @@ class CheckedModel:
     source: SourceText = field(repr=False)
     undefined: tuple[str, ...] = ()  # constants that the model does not need, and have no value
 
-    def variable_types(self) -> dict[str, Type]:
+    def variable_types(self) -> dict[str, tree.Type]:
         """Return the type of every variable by name."""
-        return {v.name: Type.BOOL if v.boolean else Type.INT for v in self.variables}
+        return {v.name: tree.Type.BOOL if v.boolean else tree.Type.INT for v in self.variables}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +63,11 @@ class Work:
     ends: tuple[Expr, ...] = ()  # where plays end, of questions without a number of steps
 
 
-def model_type(model: AnyModel) -> ModelType:
+def model_type(model: AnyModel) -> tree.ModelType:
     """Return the PRISM type that a model amounts to; one row per state is a chain."""
     if model.rows == model.states:
-        return ModelType.IDTMC if model.uncertain else ModelType.DTMC
-    return ModelType.IMDP if model.uncertain else ModelType.MDP
+        return tree.ModelType.IDTMC if model.uncertain else tree.ModelType.DTMC
+    return tree.ModelType.IMDP if model.uncertain else tree.ModelType.MDP
 
 
 def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
@@ -83,14 +76,16 @@ def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
     Errors show `source`.
     """
     if model is None:
-        return CheckedModel(ModelType.MDP, (), (), (), (), (), {}, {}, (), source)
+        return CheckedModel(tree.ModelType.MDP, (), (), (), (), (), {}, {}, (), source)
     constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
     return CheckedModel(
         model_type(model),
         model.variables,
         (),
-        tuple(LabelDefinition(k, Label(k)) for k in model.labels if k not in BUILT_IN_LABELS),
-        tuple(RewardStructure(name or None, ()) for name in model.rewards),
+        tuple(
+            tree.LabelDefinition(k, tree.Label(k)) for k in model.labels if k not in BUILT_IN_LABELS
+        ),
+        tuple(tree.RewardStructure(name or None, ()) for name in model.rewards),
         (),
         constants,
         {k: v for k, v in model.formulas.items() if isinstance(v, Expr)},

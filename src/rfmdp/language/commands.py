@@ -6,20 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rfmdp.kernels import addresses
-from rfmdp.language.ast import (
-    Assignment,
-    Binary,
-    Command,
-    Expr,
-    Literal,
-    Name,
-    ProbabilityInterval,
-    Unary,
-    Update,
-)
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.expressions import Expressions
-from rfmdp.language.program import Program
+from rfmdp.language.program import Expressions, Program
 from rfmdp.model.arrays import Variable
 from rfmdp.model.packing import Packing
 
@@ -42,7 +32,9 @@ class CommandRecords:
             for expr in command.children():
                 expressions.add(expr)
         self.program = Program(expressions)
-        self.node: dict[int, Command | Update | Assignment] = {}  # by the address of its record
+        self.node: dict[
+            int, tree.Command | tree.Update | tree.Assignment
+        ] = {}  # by the address of its record
         self.outcomes = 0  # of all commands together
         self._checked, self._number, self._memory = checked, expressions.number, self.program.memory
         masks = packing.radix - 1
@@ -80,7 +72,7 @@ class CommandRecords:
                 memory.ints[slot + addresses.LABEL] = labels[-1]
         memory.point(addresses.LABELS, labels)
 
-    def _command(self, command: Command, module: int) -> int:
+    def _command(self, command: tree.Command, module: int) -> int:
         """Lay out a command with its updates and assignments; return its address."""
         rows = [self._update(update) for update in command.updates]
         first = self._memory.add(*(entry for row in rows for entry in row))
@@ -102,7 +94,7 @@ class CommandRecords:
         self.outcomes += len(rows)
         return address
 
-    def _update(self, update: Update) -> tuple[int, ...]:
+    def _update(self, update: tree.Update) -> tuple[int, ...]:
         """Lay out the assignments of an update; return its own entries."""
         record: list[int] = []
         for assignment in update.assignments:
@@ -115,7 +107,7 @@ class CommandRecords:
         lower, *upper = (self.program.value(number, as_float=True) for number in numbers)
         return *lower, *(upper[0] if upper else lower), first, first + len(record)
 
-    def _module(self, commands: Sequence[tuple[int, Command]]) -> int:
+    def _module(self, commands: Sequence[tuple[int, tree.Command]]) -> int:
         """Lay out a module: its commands by the value of the variable that tells most."""
         boxes = [(address, implied_ranges(command.guard)) for address, command in commands]
         key = 0
@@ -131,16 +123,18 @@ class CommandRecords:
         return self._memory.add(key, low, *lists)
 
 
-def probability_ends(update: Update) -> tuple[Expr, ...]:
+def probability_ends(update: tree.Update) -> tuple[Expr, ...]:
     """Return the probability of an update, or both ends of its interval."""
     chance = update.probability
     assert chance is not None  # the checker puts 1.0 where the text has none
     return (chance,) if isinstance(chance, Expr) else (chance.lower, chance.upper)
 
 
-def has_intervals(command: Command) -> bool:
+def has_intervals(command: tree.Command) -> bool:
     """Return whether some probability of a command is an interval."""
-    return any(isinstance(update.probability, ProbabilityInterval) for update in command.updates)
+    return any(
+        isinstance(update.probability, tree.ProbabilityInterval) for update in command.updates
+    )
 
 
 def _by_value(variable: Variable, boxes: Sequence[tuple[int, Box]]) -> list[list[int]]:
@@ -171,7 +165,7 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
     pending = [guard]
     while pending:
         node = pending.pop()
-        if isinstance(node, Binary) and node.operator == "&":
+        if isinstance(node, tree.Binary) and node.operator == "&":
             pending += [node.right, node.left]
             continue
         bound = _simple_bound(node)
@@ -183,29 +177,18 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
 
 
 def _simple_bound(node: Expr) -> tuple[str, float, float] | None:
+    """Return the least and largest value of a variable that a comparison allows, maybe too wide."""
     match node:
-        case Name(name):
+        case tree.Name(name):
             return name, 1, 1
-        case Unary("!", Name(name)):
+        case tree.Unary("!", tree.Name(name)):
             return name, 0, 0
-        case Binary(sign, Name(name), Literal(value)) if sign in MIRRORED:
-            return name, *_bounds_of(sign, value)
-        case Binary(sign, Literal(value), Name(name)) if sign in MIRRORED:
-            return name, *_bounds_of(MIRRORED[sign], value)
-    return None
-
-
-def _bounds_of(sign: str, value: bool | int | float) -> tuple[float, float]:
-    """Return the integers x with `x sign value` as bounds, possibly too wide."""
-    if isinstance(value, float):
-        return -math.inf, math.inf
-    match sign:
-        case "=":
-            return value, value
-        case "<":
-            return -math.inf, value - 1
-        case "<=":
-            return -math.inf, value
-        case ">":
-            return value + 1, math.inf
-    return value, math.inf
+        case tree.Binary(sign, tree.Name(name), tree.Literal(int(value))) if sign in MIRRORED:
+            pass
+        case tree.Binary(sign, tree.Literal(int(value)), tree.Name(name)) if sign in MIRRORED:
+            sign = MIRRORED[sign]
+        case _:
+            return None
+    low = {"=": value, ">": value + 1, ">=": value}.get(sign, -math.inf)
+    high = {"=": value, "<": value - 1, "<=": value}.get(sign, math.inf)
+    return name, low, high

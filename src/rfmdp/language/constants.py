@@ -1,58 +1,100 @@
-"""Values of constants, from the text and from the user."""
+"""What names stand for: values of constants, from the text and from the user; formulas, labels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.language.ast import Constant, Expr, Type, type_of_value
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expand import dependencies, dependency_order, references, substitute
-from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
+from rfmdp.language.expand import dependency_order, references, substitute
+from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
 Constants: TypeAlias = Mapping[str, bool | int | float | str]
 
 
-def constant_values(
-    constants: Sequence[Constant],
-    inputs: Constants,
-    names: Mapping[str, Type],
-    formulas: Mapping[str, Expr],
-    source: SourceText,
-    outer: Mapping[str, Value] | None = None,
-) -> dict[str, Value]:
-    """Return the value of every constant.
+class Definition(NamedTuple):
+    """What a name stands for in a text; the value of an open constant is None."""
 
-    inputs : of the user, for constants without a value; a string is read as an expression
-    names : types of all names, so that an error tells a variable from an unknown name
-    formulas : expanded ones that definitions may use
-    outer : values that are known already (of the model, for constants of a property file)
+    kind: str  # "constant", "formula", "label" or "property"
+    value: Expr | None
+    position: Position
+    type: tree.Type | None = None  # of a constant
+
+
+def definitions(
+    kind: str, nodes: Iterable[tree.Formula | tree.LabelDefinition]
+) -> dict[str, Definition]:
+    """Return the definitions of formulas, or of labels."""
+    sign = '"' if kind == "label" else ""
+    return {f"{sign}{x.name}{sign}": Definition(kind, x.value, x.position) for x in nodes}
+
+
+def constant_definitions(
+    constants: Iterable[tree.Constant], inputs: Constants, source: SourceText
+) -> dict[str, Definition]:
+    """Return the definitions of constants; values of the user come first."""
+    texts = {}
+    for c in constants:
+        value = _input(c, inputs[c.name], source) if c.name in inputs else c.value
+        texts[c.name] = Definition("constant", value, c.position, c.type)
+    return texts
+
+
+def meanings(
+    texts: Mapping[str, Definition],
+    types: Mapping[str, tree.Type],
+    source: SourceText,
+    first: Iterable[str] | None = None,
+) -> dict[str, Expr]:
+    """Return what names stand for, with the names inside of that replaced.
+
+    A constant stands for a `Literal`, unless it is open or needs one that is.
+
+    texts : definitions by name; labels and properties by their name in quotes
+    types : of all names, so that an error tells a variable from an unknown name
+    first : the names that matter, with all that they need; all of them by default
     """
-    missing = [c for c in constants if c.value is None and c.name not in inputs]
-    if missing:
-        listed = ", ".join(constant.name for constant in missing)
-        reason = f"every constant must have a value, found none for {listed}; give "
-        reason += constants_hint([constant.name for constant in missing])
-        raise source.error(missing[0].position, reason)
-    by_name = {constant.name: constant for constant in constants}
-    texts = {c.name: substitute(c.value, formulas) for c in constants if c.value is not None}
-    graph = {name: references(texts[name]) if name in texts else set() for name in by_name}
-    places = {constant.name: constant.position for constant in constants}
-    values: dict[str, Value] = dict(outer or {})
-    for name in dependency_order(graph, "constant", places, source):
-        constant = by_name[name]
-        if name in inputs:
-            values[name] = _typed_value(constant, inputs[name], source)
+    graph: dict[str, set[str]] = {}
+    pending = [*(texts if first is None else first)]
+    while pending:
+        name = pending.pop()
+        if name in texts and name not in graph:
+            value = texts[name].value
+            graph[name] = set() if value is None else references(value) & texts.keys()
+            pending += graph[name]
+    places = {name: (texts[name].kind, texts[name].position) for name in graph}
+    open_ = {name for name in graph if texts[name].value is None}
+    values: dict[str, Expr] = {}
+    for name in dependency_order(graph, places, source):
+        kind, value, position, type_ = texts[name]
+        if value is None:
             continue
-        what = f"constant '{name}'"
-        require(texts[name], constant.type, type_of(texts[name], names, source), what, source)
-        values[name] = _promoted(evaluate(texts[name], values, source), constant.type)
-    return {name: values[name] for name in by_name}
+        values[name] = substitute(value, values)
+        if type_ is not None:
+            require(value, type_, type_of(values[name], types, source), f"{kind} '{name}'", source)
+            if not references(values[name]) & open_:
+                number = evaluate(values[name], {}, source)
+                number = float(number) if type_ is tree.Type.DOUBLE else number
+                values[name] = tree.Literal(number, position=position)
+    return values
+
+
+def require_values(
+    texts: Iterable[Expr], open_: Mapping[str, Position], source: SourceText
+) -> None:
+    """Raise if texts use constants without a value, which are defined at some places."""
+    used = {name for text in texts for name in references(text)} if open_ else set()
+    missing = [name for name in open_ if name in used]
+    if missing:
+        reason = f"every constant must have a value, found none for {', '.join(missing)}"
+        raise source.error(open_[missing[0]], f"{reason}; give {constants_hint(missing)}")
 
 
 def constants_hint(names: Iterable[str]) -> str:
@@ -65,29 +107,14 @@ def constants_hint(names: Iterable[str]) -> str:
     return f"`constants={{{listed}}}`"
 
 
-def needed(
-    texts: Iterable[Expr], constants: Sequence[Constant], formulas: Mapping[str, Expr]
-) -> set[str]:
-    """Return the constants that some texts use, directly or by way of others."""
-    values = {constant.name: constant.value for constant in constants}
-
-    def used(text: Expr | None) -> set[str]:
-        return set() if text is None else references(substitute(text, formulas)) & values.keys()
-
-    first = [name for text in texts for name in used(text)]
-    return set(dependencies(first, lambda name: used(values[name])))
-
-
 def plain_values(constants: Constants | None) -> dict[str, bool | int | float | str]:
     """Return values of constants by name; NumPy's numbers become Python's."""
-    if constants is None:
-        return {}
-    if not isinstance(constants, Mapping):
+    if not isinstance(constants, Mapping | None):
         raise ModelError(
             f'constants: must be a mapping such as {{"N": 16}}, got {constants!r:.60}.'
         )
     values = {}
-    for name, value in constants.items():
+    for name, value in (constants or {}).items():
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, bool | int | float | str):
             raise ModelError(
@@ -99,7 +126,7 @@ def plain_values(constants: Constants | None) -> dict[str, bool | int | float | 
 
 def check_inputs(
     inputs: Constants,
-    constants: Sequence[Constant],
+    constants: Iterable[tree.Constant],
     also_known: Collection[str],
     source: SourceText,
 ) -> None:
@@ -114,8 +141,7 @@ def check_inputs(
             )
             raise source.error(constant.position, reason)
         if constant is None and name not in also_known:
-            open_names = [c.name for c in constants if c.value is None]
-            listed = ", ".join(open_names) if open_names else "none"
+            listed = ", ".join(c.name for c in by_name.values() if c.value is None) or "none"
             reason = (
                 f"constant '{name}' is given a value, but the text has no such constant; "
                 f"constants without a value: {listed}"
@@ -123,18 +149,20 @@ def check_inputs(
             raise source.error(NOWHERE, reason)
 
 
-def _typed_value(constant: Constant, entry: bool | int | float | str, source: SourceText) -> Value:
+def _input(
+    constant: tree.Constant, entry: bool | int | float | str, source: SourceText
+) -> tree.Literal:
     value = _read(constant, entry, source) if isinstance(entry, str) else entry
-    if not can_assign(constant.type, type_of_value(value)):
+    if not can_assign(constant.type, tree.Literal(value).type):
         reason = (
             f"constant '{constant.name}' must be of type {constant.type.value}, "
             f"the value given is {entry}"
         )
         raise source.error(constant.position, reason)
-    return _promoted(value, constant.type)
+    return tree.Literal(float(value) if constant.type is tree.Type.DOUBLE else value)
 
 
-def _read(constant: Constant, text: str, source: SourceText) -> Value:
+def _read(constant: tree.Constant, text: str, source: SourceText) -> Value:
     # imported here: only texts need the parser
     from rfmdp.language.parse import parse_expression
 
@@ -148,10 +176,6 @@ def _read(constant: Constant, text: str, source: SourceText) -> Value:
     except PrismSourceError as error:
         reason = f"the value given for '{constant.name}' must be a number or a truth value"
         why = error.reason
-        if constant.type is Type.INT:  # a double would not do
+        if constant.type is tree.Type.INT:  # a double would not do
             why = why.partition("; write")[0]
         raise source.error(constant.position, f"{reason}, found '{text}': {why}") from None
-
-
-def _promoted(value: Value, type_: Type) -> Value:
-    return float(value) if type_ is Type.DOUBLE else value

@@ -70,13 +70,24 @@ def command_distribution(
     state : where it is met first
     """
     interval = not np.array_equal(lower, upper)
-    _check_entries(command, lower, upper, state)
+    for update, low, high in zip(command.updates, lower, upper, strict=True):
+        if not (0.0 <= low <= 1.0 + SUM_TOLERANCE and 0.0 <= high <= 1.0 + SUM_TOLERANCE):
+            wrong = high if 0.0 <= low <= 1.0 + SUM_TOLERANCE else low
+            reason = f"a probability must be in [0, 1], found {wrong:.9g}"
+            raise state.error(update.position, reason)
+        if low > high:
+            reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
+            raise state.error(update.position, reason)
     lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
-    place = command.updates[0].position
-    if interval:
-        _check_bounds(place, lower, upper, state)
-    else:
+    place, least, most = command.updates[0].position, math.fsum(lower), math.fsum(upper)
+    if not interval:
         lower = upper = _checked_sum(place, lower, state)
+    elif least > 1.0 + SUM_TOLERANCE:
+        reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
+        raise state.error(place, reason)
+    elif most < 1.0 - SUM_TOLERANCE:
+        reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
+        raise state.error(place, reason)
     certain = np.flatnonzero(lower >= 1.0)
     possible = np.flatnonzero(upper > 0.0)
     if certain.size or (possible.size == 1 and not interval):
@@ -85,27 +96,6 @@ def command_distribution(
     outcomes = tuple(update_text(command.updates[k]) for k in possible)
     box = NamedBox(lower[possible], upper[possible], name, command.position, outcomes)
     return possible, box
-
-
-def _check_entries(command: Command, lower: FloatArray, upper: FloatArray, state: State) -> None:
-    for update, low, high in zip(command.updates, lower, upper, strict=True):
-        for value in (low, high):
-            if not 0.0 <= value <= 1.0 + SUM_TOLERANCE:
-                reason = f"a probability must be in [0, 1], found {value:.9g}"
-                raise state.error(update.position, reason)
-        if low > high:
-            reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
-            raise state.error(update.position, reason)
-
-
-def _check_bounds(place: Position, lower: FloatArray, upper: FloatArray, state: State) -> None:
-    least, most = math.fsum(lower), math.fsum(upper)
-    if least > 1.0 + SUM_TOLERANCE:
-        reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
-        raise state.error(place, reason)
-    if most < 1.0 - SUM_TOLERANCE:
-        reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
-        raise state.error(place, reason)
 
 
 def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArray:
@@ -155,18 +145,11 @@ def update_text(update: Update) -> str:
 
 
 def _distinct(boxes: Sequence[NamedBox]) -> list[str]:
-    """Return a name per marginal: with the column if two commands share a line, then numbered."""
-    places: dict[str, set[int]] = {}
-    for box in boxes:
-        places.setdefault(box.name, set()).add(box.position.column)
-    full = [
-        box.name + (f", column {box.position.column}" if len(places[box.name]) > 1 else "")
-        for box in boxes
-    ]
-    many = {name for name, count in Counter(full).items() if count > 1}
-    counts: dict[str, int] = {}
+    """Return a name per marginal, numbered where several have one."""
+    many = Counter(box.name for box in boxes)
+    counts: Counter[str] = Counter()
     names = []
-    for name in full:
-        counts[name] = counts.get(name, 0) + 1
-        names.append(f"{name} #{counts[name]}" if name in many else name)
+    for box in boxes:
+        counts[box.name] += 1
+        names.append(f"{box.name} #{counts[box.name]}" if many[box.name] > 1 else box.name)
     return names

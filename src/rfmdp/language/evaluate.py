@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Unary, fold, rewrite
 from rfmdp.language.source import Position, SourceText
@@ -33,15 +34,6 @@ class Undefined:
     position: Position
 
 
-COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<=>": operator.eq,
-}
 # a value of the left operand that decides alone, and the result
 DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 
@@ -78,10 +70,11 @@ def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
     match node:
         case Unary("-"):
             return -operands[0]
-        case Binary("/"):
-            return operands[0] / operands[1] if operands[1] else None
+        case Binary("/") if operands[1]:
+            return operands[0] / operands[1]
         case Binary("+" | "-" | "*" as sign):
-            return EXACT[sign](operands[0], operands[1])
+            exact: Fraction = OPERATIONS[sign](*operands)
+            return exact
     return None
 
 
@@ -110,62 +103,37 @@ def _value(
         case Literal():
             return node.value
         case Name(name):
-            if name in names:
-                return names[name]
-            return Undefined(f"expected a constant expression, found '{name}'", node.position)
+            reason = f"expected a constant expression, found '{name}'"
+            return names[name] if name in names else Undefined(reason, node.position)
+        case Ite() if not isinstance(below[0], Undefined):
+            chosen, other = below[1:] if below[0] else below[:0:-1]
+            # int ? double promotes, so that 'true ? 1 : 0.5' is 1.0
+            promoted = isinstance(other, float) and not isinstance(chosen, Undefined)
+            return float(chosen) if promoted else chosen  # type: ignore[arg-type]
         case Ite():
-            return _choice(below)
-        case Binary(sign) if sign in DECIDED_BY:
-            return _short_circuit(sign, below[0], below[1])
-    values: list[Value] = []
+            return below[0]
+        case Binary(sign) if sign in DECIDED_BY and not isinstance(below[0], Undefined):
+            deciding, result = DECIDED_BY[sign]
+            return result if bool(below[0]) is deciding else below[1]
+        case Unary(word) | Binary(word) | Call(word):
+            pass
+        case _:
+            return Undefined("expected a constant expression", node.position)
     for value in below:
         if isinstance(value, Undefined):
             return value
-        values.append(value)
-    return _strict(node, values)
-
-
-def _choice(below: tuple[Value | Undefined, ...]) -> Value | Undefined:
-    condition, then, otherwise = below
-    if isinstance(condition, Undefined):
-        return condition
-    chosen, other = (then, otherwise) if condition else (otherwise, then)
-    # int ? double promotes, so that 'true ? 1 : 0.5' is 1.0
-    if isinstance(other, float) and not isinstance(chosen, Undefined):
-        return float(chosen)
-    return chosen
-
-
-def _short_circuit(
-    sign: str, left: Value | Undefined, right: Value | Undefined
-) -> Value | Undefined:
-    deciding, result = DECIDED_BY[sign]
-    if isinstance(left, Undefined):
-        return left
-    return result if bool(left) is deciding else right
-
-
-def _strict(node: Expr, values: list[Value]) -> Value | Undefined:
-    """Apply an operator or function that needs all its operands."""
     try:
-        match node:
-            case Unary("-"):
-                result: Value = -values[0]
-            case Unary():
-                result = not values[0]
-            case Binary(sign) if sign in COMPARISONS:
-                result = COMPARISONS[sign](values[0], values[1])
-            case Binary(sign):
-                result = ARITHMETIC[sign](values[0], values[1])
-            case Call(function) if function in FUNCTIONS:
-                result = FUNCTIONS[function](values)
-            case _:
-                return Undefined("expected a constant expression", node.position)
+        answer: Value = OPERATIONS[word](*below)
     except ArithmeticError as error:
         return Undefined(str(error), node.position)
-    if isinstance(result, int) and not -INT_LIMIT <= result < INT_LIMIT:
+    if isinstance(answer, int) and not -INT_LIMIT <= answer < INT_LIMIT:
         return Undefined("an integer must fit in 32 bits, found a larger result", node.position)
-    return result
+    return answer
+
+
+def _difference(left: Value, *right: Value) -> Value:
+    """Subtract, or negate."""
+    return left - right[0] if right else -left
 
 
 def divide(left: float, right: float) -> float:
@@ -184,16 +152,9 @@ def power(base: Value, exponent: Value) -> Value:
             raise ArithmeticError(
                 f"an integer power must have an exponent >= 0, found {exponent}; use {base}.0"
             )
-        if abs(base) <= 1:
-            exponent = min(exponent, 2 + exponent % 2)
-        if exponent > 31:
-            raise ArithmeticError("an integer must fit in 32 bits, found a larger power")
-        result: int = base**exponent
+        result: int = base ** min(exponent, 32 + exponent % 2)  # what is larger does not fit
         return result
-    return _float_power(float(base), float(exponent))
-
-
-def _float_power(base: float, exponent: float) -> float:
+    base, exponent = float(base), float(exponent)
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -203,17 +164,15 @@ def _float_power(base: float, exponent: float) -> float:
         return math.inf if base == 0 else math.nan
 
 
-def modulo(values: list[Value]) -> Value:
+def modulo(dividend: int, divisor: int) -> int:
     """Return the remainder in 0..n-1."""
-    dividend, divisor = (int(value) for value in values)
     if divisor <= 0:
         raise ArithmeticError(f"the second argument of 'mod' must be > 0, found {divisor}")
     return dividend % divisor
 
 
-def logarithm(values: list[Value]) -> float:
+def logarithm(x: float, base: float) -> float:
     """Return log(x, base), nan where it does not exist."""
-    x, base = (float(value) for value in values)
     if math.isnan(x) or not 0 < base < math.inf or base == 1 or x < 0:
         return math.nan
     if x == 0:
@@ -221,11 +180,8 @@ def logarithm(values: list[Value]) -> float:
     return math.log(x) / math.log(base)
 
 
-def _rounding(name: str, function: Callable[[float], int]) -> Callable[[list[Value]], Value]:
-    def rounded(values: list[Value]) -> Value:
-        value = values[0]
-        if isinstance(value, int):
-            return value
+def _rounding(name: str, function: Callable[[float], int]) -> Callable[[Value], int]:
+    def rounded(value: Value) -> int:
         if not math.isfinite(value):
             raise ArithmeticError(f"'{name}' must have a finite argument, found {value}")
         return function(value)
@@ -233,39 +189,25 @@ def _rounding(name: str, function: Callable[[float], int]) -> Callable[[list[Val
     return rounded
 
 
-def _extremum(choose: Callable[[list[Value]], Value]) -> Callable[[list[Value]], Value]:
-    def chosen(values: list[Value]) -> Value:
-        floats = any(isinstance(value, float) for value in values)
-        if floats and any(value != value for value in values):
-            return math.nan
-        return float(choose(values)) if floats else choose(values)
-
-    return chosen
-
-
 def _half_up(value: float) -> int:
     return math.floor(value) + (value - math.floor(value) >= 0.5)
 
 
-EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-}
-ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": divide,
-    "^": power,
-}
-FUNCTIONS: dict[str, Callable[[list[Value]], Value]] = {
-    "min": _extremum(min),
-    "max": _extremum(max),
-    "floor": _rounding("floor", math.floor),
-    "ceil": _rounding("ceil", math.ceil),
+def _extremum(choose: Callable[[tuple[Value, ...]], Value]) -> Callable[..., Value]:
+    def chosen(*values: Value) -> Value:
+        if not any(isinstance(value, float) for value in values):
+            return choose(values)
+        return math.nan if any(value != value for value in values) else float(choose(values))
+
+    return chosen
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {  # that need all their operands
+    **{"=": operator.eq, "!=": operator.ne, "<=>": operator.eq, "!": operator.not_},
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
+    **{"+": operator.add, "-": _difference, "*": operator.mul, "/": divide, "^": power},
+    **{"min": _extremum(min), "max": _extremum(max), "pow": power},
+    **{"mod": modulo, "log": logarithm},
+    **{"floor": _rounding("floor", math.floor), "ceil": _rounding("ceil", math.ceil)},
     "round": _rounding("round", _half_up),
-    "pow": lambda values: power(values[0], values[1]),
-    "mod": modulo,
-    "log": logarithm,
 }

@@ -6,118 +6,69 @@ inside a formula. Labels are expanded later, so that a renaming does not reach i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
-from rfmdp.language.ast import (
-    Assignment,
-    Call,
-    Command,
-    Expr,
-    Formula,
-    Label,
-    Literal,
-    ModelFile,
-    Module,
-    Name,
-    RenamedModule,
-    Renaming,
-    nodes,
-    rewrite,
-)
-from rfmdp.language.evaluate import Value
+from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr, nodes, rewrite
 from rfmdp.language.source import Position, SourceText
 
 
-def references(expr: Expr, kind: type[Name] | type[Label] = Name) -> set[str]:
-    """Return the names of constants, formulas and variables in an expression, or of labels."""
-    return {node.name for node in nodes(expr) if isinstance(node, kind)}
+def references(expr: Expr) -> set[str]:
+    """Return the names in an expression; those of labels and properties in quotes."""
+    return {_name(node) for node in nodes(expr) if isinstance(node, tree.Name | tree.Label)}
 
 
-def substitute(
-    expr: Expr, values: Mapping[str, Expr], kind: type[Name] | type[Label] = Name
-) -> Expr:
-    """Replace names, or labels, by expressions; a literal takes the place of what it replaces."""
+def _name(node: tree.Name | tree.Label) -> str:
+    return node.name if isinstance(node, tree.Name) else f'"{node.name}"'
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace names and labels by expressions; a leaf takes the place of what it replaces."""
 
     def change(node: Expr) -> Expr:
-        if not isinstance(node, kind) or node.name not in values:
+        value = values.get(_name(node)) if isinstance(node, tree.Name | tree.Label) else None
+        if value is None:
             return node
-        value = values[node.name]
         return value if value.children() else replace(value, position=node.position)
 
     return rewrite(expr, change) if values else expr
 
 
-def expand(
-    texts: Mapping[str, Expr],
-    what: str,
-    places: Mapping[str, Position],
-    source: SourceText,
-    kind: type[Name] | type[Label] = Name,
-) -> dict[str, Expr]:
-    """Return definitions with those inside them expanded."""
-    graph = {name: references(text, kind) & texts.keys() for name, text in texts.items()}
-    expanded: dict[str, Expr] = {}
-    for name in dependency_order(graph, what, places, source):
-        inner = {other: expanded[other] for other in graph[name]}
-        expanded[name] = substitute(texts[name], inner, kind)
-    return expanded
-
-
-def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str, Expr]:
-    """Return every formula with the formulas inside it expanded."""
-    places = {formula.name: formula.position for formula in formulas}
-    return expand({f.name: f.value for f in formulas}, "formula", places, source)
-
-
 def dependency_order(
     graph: Mapping[str, Iterable[str]],
-    what: str,
-    places: Mapping[str, Position],
+    places: Mapping[str, tuple[str, Position]],
     source: SourceText,
 ) -> list[str]:
-    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle."""
+    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle.
+
+    places : what every key is, and where
+    """
     needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
     try:
         return list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         cycle: list[str] = error.args[1][::-1]
-        first = min(range(len(cycle) - 1), key=lambda k: places[cycle[k]])
+        first = min(range(len(cycle) - 1), key=lambda k: places[cycle[k]][1])
         cycle = [*cycle[first:-1], *cycle[: first + 1]]
-        reason = f"a {what} must not depend on itself, found {' -> '.join(cycle)}"
-        raise source.error(places[cycle[0]], reason) from None
+        kind, position = places[cycle[0]]
+        names = " -> ".join(name.strip('"') for name in cycle)
+        reason = f"a {kind} must not depend on itself, found {names}"
+        raise source.error(position, reason) from None
 
 
-def dependencies(
-    first: Iterable[str], needs: Callable[[str], Collection[str]]
-) -> dict[str, Collection[str]]:
-    """Return some definitions and all that they need, each with those that it needs directly."""
-    graph: dict[str, Collection[str]] = {}
-    pending = [*first]
-    while pending:
-        name = pending.pop()
-        if name not in graph:
-            graph[name] = needs(name)
-            pending += graph[name]
-    return graph
-
-
-def literals(values: Mapping[str, Value]) -> dict[str, Expr]:
-    """Return what constants stand for, by name."""
-    return {name: Literal(value) for name, value in values.items()}
-
-
-def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
+def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tree.Module]:
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
     by_name = {module.name: module for module in model.modules}
-    graph = {m.name: {m.base} if isinstance(m, RenamedModule) else () for m in model.modules}
-    places = {module.name: module.position for module in model.modules}
-    modules: dict[str, Module] = {}
-    for name in dependency_order(graph, "renamed module", places, source):
+    graph = {m.name: {m.base} if isinstance(m, tree.RenamedModule) else () for m in model.modules}
+    places = {module.name: ("renamed module", module.position) for module in model.modules}
+    modules: dict[str, tree.Module] = {}
+    for name in dependency_order(graph, places, source):
         module = by_name[name]
-        if isinstance(module, Module):
+        if isinstance(module, tree.Module):
             modules[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
         elif module.base not in by_name:
             reason = f"unknown module '{module.base}'; it must be defined in the model"
@@ -127,8 +78,8 @@ def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     return [modules[module.name] for module in model.modules]
 
 
-def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module:
-    new: dict[str, Renaming] = {}
+def _renamed(base: tree.Module, renamed: tree.RenamedModule, source: SourceText) -> tree.Module:
+    new: dict[str, tree.Renaming] = {}
     for renaming in renamed.renamings:
         if renaming.old in new:
             reason = f"'{renaming.old}' must be renamed only once"
@@ -142,37 +93,32 @@ def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module
             )
             raise source.error(renamed.position, reason)
     names = {old: renaming.new for old, renaming in new.items()}
-    moved = base.rebuilt(_rename(expr, names) for expr in base.children())
-    variables = tuple(
-        replace(variable, name=names[variable.name], position=new[variable.name].position)
-        for variable in moved.variables
-    )
-    commands = tuple(_rename_command(command, names) for command in moved.commands)
-    return Module(renamed.name, variables, commands, position=renamed.position)
+    variables, commands = _rename((base.variables, base.commands), names)
+    return tree.Module(renamed.name, variables, commands, position=renamed.position)
 
 
-def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
-    def change(node: Expr) -> Expr:
-        if isinstance(node, Name) and node.name in names:
-            return replace(node, name=names[node.name])
-        if isinstance(node, Call) and node.function in names:
-            return replace(node, function=names[node.function])
-        return node
+def _rename(part: Any, names: Mapping[str, str]) -> Any:
+    """Return a part of a module with other names; operators are none, and labels keep theirs."""
+    match part:
+        case str():
+            return names.get(part, part)
+        case tuple():
+            return tuple(_rename(entry, names) for entry in part)
+        case Expr():
+            return rewrite(part, lambda node: _rename_leaf(node, names))
+        case tree.Node():
+            parts = {name: _rename(getattr(part, name), names) for name in part.compared}
+            if isinstance(part, tree.Assignment):
+                # a formula keeps its name, not its meaning, when what is in it is renamed
+                parts["written"] = None
+            return replace(part, **parts)
+    return part
 
-    return rewrite(expr, change)
 
-
-def _rename_command(command: Command, names: Mapping[str, str]) -> Command:
-    def assigned(assignment: Assignment) -> Assignment:
-        variable = names.get(assignment.variable, assignment.variable)
-        # a formula keeps its name, not its meaning, when what is in it is renamed
-        return replace(assignment, variable=variable, written=None)
-
-    action = command.action
-    updates = tuple(
-        replace(update, assignments=tuple(assigned(a) for a in update.assignments))
-        for update in command.updates
-    )
-    return replace(
-        command, action=None if action is None else names.get(action, action), updates=updates
-    )
+def _rename_leaf(node: Expr, names: Mapping[str, str]) -> Expr:
+    match node:
+        case tree.Name(name) if name in names:
+            return replace(node, name=names[name])
+        case tree.Call(function) if function in names:
+            return replace(node, function=names[function])
+    return node

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from rfmdp.language.ast import Node
+from rfmdp.language.ast import FILTERS, ModelType, Name, Node
 from rfmdp.language.source import (
-    FUNCTIONS,
-    MODEL_WORDS,
     NOWHERE,
-    PROPERTY_WORDS,
-    BuildError,
     Position,
     PrismSourceError,
     PrismUnsupportedError,
     SourceText,
-    misspelt,
-    other_language,
-    other_tool,
+    nearest,
 )
 
 WORDS = {
@@ -35,14 +31,15 @@ WORDS = {
     "FUNCTION": "a function",
     "$END": "the end of the text",
 }
-PLAIN_START = {"NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS"}
-CALL_START = {"FUNCTION", "MIN", "MAX", "FUNC"}
-PROPERTY_START = {"P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "LRA", "FILTER"}
 PATH_START = {"X", "F", "G"}
-EXPRESSION_START = PLAIN_START | CALL_START | PROPERTY_START | PATH_START
-ARITHMETIC = {"POWER", "TIMES", "DIVIDE", "PLUS", "MINUS"}
-COMPARISONS = {"LT", "LE", "GT", "GE", "EQ", "NE"}
-OPERATORS = ARITHMETIC | COMPARISONS | {"AND", "OR", "IFF", "IMPLIES", "QUESTION"}
+EXPRESSION_START = PATH_START | {
+    *("NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS", "FUNCTION"),
+    *("MIN", "MAX", "FUNC", "P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "LRA", "FILTER"),
+}
+OPERATORS = {
+    *("POWER", "TIMES", "DIVIDE", "PLUS", "MINUS", "LT", "LE", "GT", "GE", "EQ", "NE"),
+    *("AND", "OR", "IFF", "IMPLIES", "QUESTION"),
+}
 TYPES = "use dtmc, mdp, idtmc or imdp"
 UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
     "CTMC": ("model type 'ctmc'", TYPES),
@@ -64,35 +61,41 @@ UNSUPPORTED_PROPERTIES = {  # words that may be names elsewhere
     "E": ("'E [ ... ]'", "use Pmax=? [ ... ] > 0"),
     "A": ("'A [ ... ]'", "use Pmin=? [ ... ] >= 1"),
 }
+FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
+QUANTIFIERS = ("min", "max", "minmin", "minmax", "maxmin", "maxmax")
+COMMON_WORDS = (*FUNCTIONS, "const", "formula", "label", "true", "false")
+MODEL_WORDS = (*COMMON_WORDS, *(kind.value for kind in ModelType), "int", "double", "bool",
+               "global", "module", "endmodule", "init", "endinit", "rewards",
+               "endrewards")  # fmt: skip
+PROPERTY_WORDS = (*COMMON_WORDS, *FILTERS, *QUANTIFIERS, "filter",
+                  *(letter + players for letter in "PR" for players in QUANTIFIERS))  # fmt: skip
+WORD = re.compile(r"[A-Za-z_]\w*")
+OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
+    (r"\|\|", "'or' is written |, and conditional probabilities are not supported"),
+    (r"&&", "'and' is written &"),
+    (r"==", "'equal' is written ="),
+    (r"\bT(min|max)*\s*=\?", 'expected times (T) are rewards, R{"steps"}=? [ F ... ]'),
+    (r"\b[CF]\b.*\bdiscount\s*=", "only C has a discount, written C{discount=0.9}"),
+    (r"\}\s*(\{(min|max)\}\s*)*\]", "choose states by filter(min, P=? [ ... ], states)"),
+)
+READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"
 SHOWN = 40  # characters of an unexpected word that a message repeats
 
 
-class _Spread:
-    """Calls the methods of a builder with the parts of a rule as their arguments.
+class BuildError(Exception):
+    """Raised while a tree is made, where the text is not known; `parse` adds the source line."""
 
-    A node that is made without a place stands where its first part stands.
-    """
-
-    def __init__(self, builder: object) -> None:
-        self._builder = builder
-
-    def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
-        method = getattr(self._builder, rule)
-
-        def build(children: list[Any]) -> Any:
-            node = method(*children)
-            if isinstance(node, Node) and node.position is NOWHERE:
-                vars(node)["position"] = next(place_of(c) for c in children if c is not None)
-            return node
-
-        return build
+    def __init__(self, position: Position, reason: str, supported: bool = True) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+        self.supported = supported
 
 
-def make_parser(starts: list[str], builder: object) -> Lark:
+def make_parser(rules: Mapping[str, Callable[..., Any]]) -> Lark:
     """Return a new parser; callers keep it.
 
-    Each method of `builder` has the name of a rule of the grammar. It gets the parts of the rule
-    and returns what they make.
+    rules : for each rule of the grammar, what its parts make
 
     Its tables take most of a second to make, so they are kept beside the compiled modules if that
     folder can be written; lark makes them anew for another grammar, version or interpreter.
@@ -105,26 +108,42 @@ def make_parser(starts: list[str], builder: object) -> Lark:
         (folder / "grammar.lark").read_text(encoding="utf-8"),
         parser="lalr",
         lexer="basic",  # every keyword is reserved everywhere, as in PRISM
-        start=[*starts, "reserved"],
-        transformer=_Spread(builder),
+        start=["model", "expression", "properties", "reserved"],
+        transformer=SimpleNamespace(**{rule: _spread(make) for rule, make in rules.items()}),
         maybe_placeholders=True,
-        cache=str(tables / f"grammar-{starts[0]}.tables"),
+        cache=str(tables / "grammar.tables"),
     )
 
 
+def _spread(make: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """Return a function of a list of parts; a node without a place stands where the first is."""
+
+    def build(children: list[Any]) -> Any:
+        node = make(*children)
+        if isinstance(node, Node) and node.position is NOWHERE:
+            first = next((place_of(c) for c in children if c is not None), NOWHERE)
+            vars(node)["position"] = first
+        return node
+
+    return build
+
+
 def parse(parser: Lark, source: SourceText, start: str) -> Any:
-    """Return what the builder makes of the text, or raise PrismSourceError."""
+    """Return what the rules make of the text, or raise PrismSourceError."""
     try:
         return parser.parse(source.text, start=start)
     except UnexpectedToken as error:
-        raise hinted(_token_error(parser, source, error), source, start) from None
+        mistake = _token_error(parser, source, error)
     except UnexpectedCharacters as error:
-        raise hinted(_character_error(source, error), source, start) from None
+        mistake = _character_error(source, error)
     except BuildError as error:
-        if error.supported:
-            mistake = source.error(error.position, error.reason)
-            raise hinted(mistake, source, start, error.words) from None
-        raise source.unsupported(error.position, error.reason) from None
+        mistake = source.error(error.position, error.reason)
+        if not error.supported:
+            mistake = source.unsupported(error.position, error.reason)
+    if isinstance(mistake, PrismUnsupportedError):
+        raise mistake
+    place = Position(mistake.line, mistake.column)
+    raise source.error(place, mistake.reason + _hint(source, place, start))
 
 
 def place_of(item: Token | Node) -> Position:
@@ -165,8 +184,10 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
         position = place_of(token)
         text = f"'{token[:SHOWN]}'"
     last = error.interactive_parser.parser_state.value_stack[-1:]
-    if token.type == "LPAR" and last and getattr(last[0], "type", None) == "NAME":
-        return unknown_function(last[0], place_of(last[0]), source)
+    if token.type == "LPAR" and last and isinstance(last[0], Name):
+        listed = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
+        reason = f"unknown function '{last[0].name[:SHOWN]}'; there are {listed}"
+        return source.error(last[0].position, reason)
     if token.type in PATH_START and "P" in accepted:
         reason = f"expected a state formula, found {text}"
         hint = "write path formulas inside P or R, and below other operators in parentheses"
@@ -182,26 +203,18 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
     return source.error(position, reason)
 
 
-def unknown_function(name: str, position: Position, source: SourceText) -> PrismSourceError:
-    """Return (not raise) the error of a name before a parenthesis that is no function."""
-    listed = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
-    return source.error(position, f"unknown function '{name[:SHOWN]}'; there are {listed}")
-
-
-def hinted(
-    error: PrismSourceError, source: SourceText, start: str, words: Sequence[str] = ()
-) -> PrismSourceError:
-    """Add to a syntax error what was probably meant: one of some words, or of the language."""
-    if isinstance(error, PrismUnsupportedError):
-        return error
-    place = Position(error.line, error.column)
-    hint = ""
-    if start == "model" and "module" not in source.text:
-        hint = other_language(source)
-    hint = hint or other_tool(source, place, start)
-    vocabulary = words or (PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
-    hint = hint or misspelt(source, place, vocabulary)
-    return source.error(place, error.reason + hint) if hint else error
+def _hint(source: SourceText, position: Position, start: str) -> str:
+    """Return what was probably meant at a place: another sign, word or language; or nothing."""
+    line = "".join(source.text.split("\n")[position.line - 1 : position.line])
+    for pattern, hint in OTHER_SIGNS:
+        if re.search(pattern, line):
+            return f"; {hint}"
+    words = [word[0] for word in WORD.finditer(line) if word.start() < position.column]
+    for word in reversed(words):
+        meant = nearest(word, PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
+        if meant is not None:
+            return f"; did you mean '{meant}' instead of '{word}'?"
+    return f"; {READ}" if start == "model" and "module" not in source.text else ""
 
 
 def _character_error(source: SourceText, error: UnexpectedCharacters) -> PrismSourceError:

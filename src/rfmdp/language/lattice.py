@@ -23,9 +23,9 @@ from rfmdp.language.checked import CHAINS, CheckedModel, Work
 from rfmdp.language.commands import has_intervals, probability_ends
 from rfmdp.language.constants import Constants
 from rfmdp.language.distributions import NamedBox, command_distribution, packed
-from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
+from rfmdp.language.program import Expressions
 from rfmdp.language.states import State, evaluate_states
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP

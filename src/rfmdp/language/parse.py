@@ -1,13 +1,14 @@
-"""Text of a PRISM model to its tree.
+"""Text of PRISM models and properties to their tree.
 
-The parser calls a method of the builder whenever it has read a construct, bottom-up and without
-recursion, so that neither long nor deep texts can overflow the stack.
+The parser calls the function of a rule (`RULES`) whenever it has read a construct, bottom-up and
+without recursion, so that neither long nor deep texts can overflow the stack.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, TypeVar
@@ -15,32 +16,22 @@ from typing import Any, TypeVar
 from lark import Lark, Token
 
 from rfmdp.language import ast
-from rfmdp.language.ast import BINARY, RIGHT, UNARY, Expr, ModelType, Type
-from rfmdp.language.grammar import make_parser, parse, place_of
-from rfmdp.language.source import BuildError, SourceText
+from rfmdp.language.ast import BINARY, RIGHT, UNARY, Expr, ModelType, TimeBound, Type
+from rfmdp.language.grammar import BuildError, make_parser, parse, place_of
+from rfmdp.language.source import SourceText
+from rfmdp.objective import Direction
 
 T = TypeVar("T")
+Players = tuple[Direction | None, Direction | None]  # agent and nature
 
 MAX_INT = 2**31 - 1
 MAX_WRITTEN = 1000  # digits of a double that is kept as it was written
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-MODEL_TYPES = {
-    "dtmc": ModelType.DTMC,
-    "probabilistic": ModelType.DTMC,
-    "mdp": ModelType.MDP,
-    "nondeterministic": ModelType.MDP,
-    "idtmc": ModelType.IDTMC,
-    "imdp": ModelType.IMDP,
-}
+MODEL_TYPES = {kind.value: kind for kind in ModelType}
+MODEL_TYPES |= {"probabilistic": ModelType.DTMC, "nondeterministic": ModelType.MDP}
 # Words that are no keywords of PRISM itself, hence possible names, but that begin other models.
 OTHER_MODEL_TYPES = {"ipomdp", "ictmc", "smg", "csg", "stpg", "lts", "ma"}
-CONSTANT_TYPES = {
-    "int": Type.INT,
-    "double": Type.DOUBLE,
-    "bool": Type.BOOL,
-    "rate": Type.DOUBLE,
-    "prob": Type.DOUBLE,
-}
+CONSTANT_TYPES = {kind.value: kind for kind in Type} | {"rate": Type.DOUBLE, "prob": Type.DOUBLE}
 
 
 def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
@@ -50,23 +41,8 @@ def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
     'm'
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
-    items: list[Any] = parse(_parser(), source, "model").children
-    types, inits = all_of(items, _Kind), all_of(items, _Initial)
-    for second in types[1:]:
-        raise source.error(second.position, "a model must have only one model type, found a second")
-    for again in inits[1:]:
-        raise source.error(again.position, "a model must have only one 'init ... endinit'")
-    return ast.ModelFile(
-        types[0].type if types else None,
-        all_of(items, ast.Constant),
-        all_of(items, ast.Formula),
-        all_of(items, ast.LabelDefinition),
-        all_of(items, ast.VariableDeclaration),
-        tuple(item for item in items if isinstance(item, ast.Module | ast.RenamedModule)),
-        all_of(items, ast.RewardStructure),
-        inits[0].condition if inits else None,
-        source,
-    )
+    model: ast.ModelFile = parse(_parser(), source, "model")
+    return replace(model, source=source)
 
 
 def parse_expression(text: str, filename: str = "<expression>") -> Expr:
@@ -79,9 +55,15 @@ def parse_expression(text: str, filename: str = "<expression>") -> Expr:
     return expr
 
 
+def parse_statements(source: SourceText) -> tuple[ast.Node, ...]:
+    """Return the properties and definitions of a text, all of which must be readable."""
+    items: tuple[ast.Node, ...] = parse(_parser(), source, "properties")
+    return items
+
+
 @cache
 def _parser() -> Lark:
-    return make_parser(["model", "expression"], ModelBuilder())
+    return make_parser(RULES)
 
 
 class _Kind(ast.Node):
@@ -96,155 +78,130 @@ class _Initial(ast.Node):
     condition: Expr
 
 
-class ExpressionBuilder:
-    """Makes expressions, and definitions of names."""
-
-    def integer(self, token: Token) -> Expr:
-        """Make an int; PRISM's have 32 bits."""
-        if len(token) > len(str(MAX_INT)) or int(token) > MAX_INT:
-            reason = f"an integer must be at most {MAX_INT}; write {token[:20]}.0 for a double"
-            raise BuildError(place_of(token), reason)
-        return ast.Literal(int(token))
-
-    def double(self, token: Token) -> Expr:
-        """Make a double, which remembers the number as it was written."""
-        power = token.lower().partition("e")[2]
-        short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
-        return ast.Literal(float(token), Fraction(str(token)) if short else None)
-
-    def true(self, _: Token) -> Expr:
-        """Make true."""
-        return ast.Literal(True)
-
-    def false(self, _: Token) -> Expr:
-        """Make false."""
-        return ast.Literal(False)
-
-    def name(self, token: Token) -> Expr:
-        """Make a reference to a constant, formula or variable."""
-        return ast.Name(str(token))
-
-    def quoted(self, token: Token) -> Expr:
-        """Make a reference to a label."""
-        return ast.Label(unquoted(token))
-
-    def chain(self, *items: Token | Expr) -> Expr:
-        """Make the tree of operands with operators between and before them."""
-        return operator_tree(items)
-
-    def choice(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-        """Make `condition ? then : otherwise`."""
-        return ast.Ite(condition, then, otherwise)
-
-    def call(self, function: Token, *arguments: Expr) -> Expr:
-        """Make a function call, also of the old form `func(min, a, b)`."""
-        return ast.Call(str(function), arguments)
-
-    def constant(self, kind: Token | None, name: Token, value: Expr | None) -> ast.Constant:
-        """Make a constant; without a type it is an int."""
-        type_ = Type.INT if kind is None else CONSTANT_TYPES[kind]
-        return ast.Constant(str(name), type_, value, position=place_of(name))
-
-    def formula(self, name: Token, value: Expr) -> ast.Formula:
-        """Make a formula."""
-        return ast.Formula(str(name), value)
-
-    def label(self, name: Token, value: Expr) -> ast.LabelDefinition:
-        """Make the definition of a label."""
-        return ast.LabelDefinition(unquoted(name), value)
+def _model(*items: Any) -> ast.ModelFile:
+    types, inits = all_of(items, _Kind), all_of(items, _Initial)
+    for several, what in ((types, "model type, found a second"), (inits, "'init ... endinit'")):
+        if len(several) > 1:
+            raise BuildError(several[1].position, f"a model must have only one {what}")
+    return ast.ModelFile(
+        types[0].type if types else None,
+        all_of(items, ast.Constant),
+        all_of(items, ast.Formula),
+        all_of(items, ast.LabelDefinition),
+        all_of(items, ast.VariableDeclaration),
+        tuple(item for item in items if isinstance(item, ast.Module | ast.RenamedModule)),
+        all_of(items, ast.RewardStructure),
+        inits[0].condition if inits else None,
+    )
 
 
-class ModelBuilder(ExpressionBuilder):
-    """Makes the parts of models."""
+def _model_type(token: Token) -> _Kind:
+    if token in MODEL_TYPES:
+        return _Kind(MODEL_TYPES[token])
+    if token in OTHER_MODEL_TYPES:
+        raise BuildError(place_of(token), f"model type '{token}'", supported=False)
+    expected = "a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards'"
+    raise BuildError(place_of(token), f"expected {expected}, found '{token[:40]}'")
 
-    def model_type(self, token: Token) -> _Kind:
-        """Make the model type."""
-        if token in MODEL_TYPES:
-            return _Kind(MODEL_TYPES[token])
-        if token in OTHER_MODEL_TYPES:
-            raise BuildError(place_of(token), f"model type '{token}'", supported=False)
-        expected = "a model type, 'const', 'formula', 'global', 'init', 'label', 'module'"
-        reason = f"expected {expected} or 'rewards', found '{token[:40]}'"
+
+def _integer(token: Token) -> Expr:
+    """Make an int; PRISM's have 32 bits."""
+    if len(token) > len(str(MAX_INT)) or int(token) > MAX_INT:
+        reason = f"an integer must be at most {MAX_INT}; write {token[:20]}.0 for a double"
         raise BuildError(place_of(token), reason)
-
-    def initial(self, _: Token, condition: Expr) -> _Initial:
-        """Make the condition of `init ... endinit`."""
-        return _Initial(condition)
-
-    def module(self, name: Token, *items: ast.VariableDeclaration | ast.Command) -> ast.Module:
-        """Make a module."""
-        variables, commands = all_of(items, ast.VariableDeclaration), all_of(items, ast.Command)
-        return ast.Module(str(name), variables, commands)
-
-    def variable(
-        self, name: Token, ends: tuple[Expr, Expr] | tuple[None, None], init: Expr | None
-    ) -> ast.VariableDeclaration:
-        """Make a variable with its range."""
-        lower, upper = ends
-        return ast.VariableDeclaration(str(name), lower, upper, init)
-
-    def unlimited(self, name: Token, kind: Token, _: Expr | None) -> None:
-        """Refuse an int without range."""
-        reason = f"an int must have a range, which may be wide; write {name} : [0..1000000]"
-        raise BuildError(place_of(kind), reason)
-
-    def range(self, lower: Expr, upper: Expr) -> tuple[Expr, Expr]:
-        """Make the range of an int variable."""
-        return lower, upper
-
-    def boolean(self) -> tuple[None, None]:
-        """Make the range of a bool variable."""
-        return None, None
-
-    def command(
-        self, _: Token, action: Token | None, guard: Expr, *updates: ast.Update
-    ) -> ast.Command:
-        """Make a command; it stands where its '[' stands."""
-        return ast.Command(None if action is None else str(action), guard, updates)
-
-    def certain(self, *assignments: Token | ast.Assignment) -> ast.Update:
-        """Make an update without probability; it may be `true`, which assigns nothing."""
-        return ast.Update(None, all_of(assignments, ast.Assignment))
-
-    def update(
-        self, probability: Expr | ast.ProbabilityInterval, *assignments: Token | ast.Assignment
-    ) -> ast.Update:
-        """Make an update with its probability or interval."""
-        return ast.Update(probability, all_of(assignments, ast.Assignment))
-
-    def interval(self, _: Token, lower: Expr, upper: Expr) -> ast.ProbabilityInterval:
-        """Make an interval in the place of a probability."""
-        return ast.ProbabilityInterval(lower, upper)
-
-    def assignment(self, variable: Token, value: Expr) -> ast.Assignment:
-        """Make one assignment."""
-        return ast.Assignment(str(variable)[:-1], value, value)
-
-    def renamed_module(
-        self, name: Token, base: Token, *renamings: ast.Renaming
-    ) -> ast.RenamedModule:
-        """Make a module that renames another."""
-        return ast.RenamedModule(str(name), str(base), renamings)
-
-    def renaming(self, old: Token, new: Token) -> ast.Renaming:
-        """Make one renaming."""
-        return ast.Renaming(str(old), str(new))
-
-    def rewards(
-        self, keyword: Token, name: Token | None, *items: ast.RewardItem
-    ) -> ast.RewardStructure:
-        """Make a reward structure."""
-        title = None if name is None else unquoted(name)
-        return ast.RewardStructure(title, items, position=place_of(name or keyword))
-
-    def reward_item(
-        self, bracket: Token | None, action: Token | None, guard: Expr, value: Expr
-    ) -> ast.RewardItem:
-        """Make one line of a reward structure: of states, or of transitions by their action."""
-        return ast.RewardItem(None if bracket is None else str(action or ""), guard, value)
+    return ast.Literal(int(token))
 
 
-def operator_tree(chain: Sequence[Token | Expr]) -> Expr:
+def _double(token: Token) -> Expr:
+    """Make a double, which remembers the number as it was written."""
+    power = token.lower().partition("e")[2]
+    short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
+    return ast.Literal(float(token), Fraction(str(token)) if short else None)
+
+
+def _unlimited(name: Token, kind: Token, _: Expr | None) -> None:
+    reason = f"an int must have a range, which may be wide; write {name} : [0..1000000]"
+    raise BuildError(place_of(kind), reason)
+
+
+def _update(probability: Expr | ast.ProbabilityInterval | None, *assignments: Any) -> ast.Update:
+    """Make an update; its assignments may be the word `true`, which assigns nothing."""
+    return ast.Update(probability, all_of(assignments, ast.Assignment))
+
+
+def _rewards(keyword: Token, name: Token | None, *items: ast.RewardItem) -> ast.RewardStructure:
+    title = None if name is None else unquoted(name)
+    return ast.RewardStructure(title, items, position=place_of(name or keyword))
+
+
+def _time(sign: Token, bound: Expr, *last: Expr) -> TimeBound:
+    if sign in ("[", "="):
+        return TimeBound(bound, last[0] if last else bound)
+    strict = len(sign) == 1
+    if sign.startswith("<"):
+        return TimeBound(None, bound, upper_strict=strict)
+    return TimeBound(bound, None, lower_strict=strict)
+
+
+def _budget(_: Token, word: Token, name: str, sign: Token, bound: Expr) -> TimeBound:
+    """Make a bound on rewards, `^{rew{"r"}<=k}`."""
+    if word != "rew":
+        raise BuildError(place_of(word), "expected rew{\"...\"}<=... in the braces after '^'")
+    return replace(_time(sign, bound), reward=name, position=place_of(sign))
+
+
+def _path(
+    left: Expr | None, operator: Token, reward: str | None, time: TimeBound | None, right: Expr
+) -> Expr:
+    """Make X, F, G, U, W or R; `F{"r"}<=k` counts a reward."""
+    if reward is not None:
+        if time is None:
+            reason = f"expected a bound after the reward of '{operator}', as in "
+            raise BuildError(place_of(operator), f'{reason}{operator}{{"r"}}<=5')
+        time = replace(time, reward=reward)
+    return ast.Path(str(operator), left, right, time)
+
+
+def _players(quantifier: str) -> Players:
+    """Return the directions of agent and nature: `maxmin`, `max` or nothing."""
+    agent, nature = quantifier[:3].upper(), quantifier[3:].upper()
+    return Direction[agent] if agent else None, Direction[nature] if nature else None
+
+
+def _probability(head: tuple[Token, Players], bound: ast.Bound | None, path: Expr) -> Expr:
+    """Make P, or S: the share of steps in the long run."""
+    place = place_of(head[0])
+    if not head[0].startswith("P"):
+        path = ast.Path("S", None, path, position=place)
+    return ast.Probability(*head[1], bound, path, position=place)
+
+
+def _reward(
+    head: tuple[Token, Players, str | Expr | None], bound: ast.Bound | None, path: Expr
+) -> Expr:
+    """Make R; Storm writes `LRA` for the long run."""
+    token, players, structure = head
+    if path == ast.Name("LRA"):
+        path = ast.LongRunReward(position=path.position)
+    return ast.Reward(structure, *players, bound, path, position=place_of(token))
+
+
+def _total(_: Token, word: Token | None, discount: Expr | None, steps: Expr | None) -> Expr:
+    """Make C, with steps or without, discounted or not."""
+    if word is not None and word != "discount":
+        raise BuildError(place_of(word), "expected 'discount=...' in the braces after 'C'")
+    return ast.CumulativeReward(steps, discount)
+
+
+def _filter(_: Token, operator: Token, operand: Expr, states: Expr | None) -> Expr:
+    name = ast.FILTER_ALIASES.get(operator, str(operator))
+    if name not in ast.FILTERS:
+        reason = f"unknown filter '{operator[:40]}'; there are {', '.join(ast.FILTERS)}"
+        raise BuildError(place_of(operator), reason)
+    return ast.Filter(name, operand, states)
+
+
+def operator_tree(*chain: Token | Expr) -> Expr:
     """Build the tree of operands, prefix and infix operators in the order of the text.
 
     As in PRISM, `!` must not be the operand of a tighter operator: `a = !b`.
@@ -294,3 +251,66 @@ def unquoted(token: Token) -> str:
 def all_of(items: Sequence[object], kind: type[T]) -> tuple[T, ...]:
     """Return the items of one kind, in order."""
     return tuple(item for item in items if isinstance(item, kind))
+
+
+def _text(token: Token | None) -> str | None:
+    return None if token is None else str(token)
+
+
+RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts make
+    # expressions, and definitions of names
+    "integer": _integer,
+    "double": _double,
+    "true": lambda _: ast.Literal(True),
+    "false": lambda _: ast.Literal(False),
+    "name": lambda token: ast.Name(str(token)),
+    "quoted": lambda token: ast.Label(unquoted(token)),
+    "chain": operator_tree,
+    "choice": ast.Ite,
+    "call": lambda function, *arguments: ast.Call(str(function), arguments),
+    "constant": lambda kind, name, value: ast.Constant(
+        str(name), CONSTANT_TYPES[kind or "int"], value, position=place_of(name)
+    ),
+    "formula": lambda name, value: ast.Formula(str(name), value),
+    "label": lambda name, value: ast.LabelDefinition(unquoted(name), value),
+    # models
+    "model": _model,
+    "model_type": _model_type,
+    "initial": lambda _, condition: _Initial(condition),
+    "module": lambda name, *items: ast.Module(
+        str(name), all_of(items, ast.VariableDeclaration), all_of(items, ast.Command)
+    ),
+    "variable": lambda name, ends, init: ast.VariableDeclaration(str(name), ends[0], ends[1], init),
+    "unlimited": _unlimited,
+    "range": lambda lower, upper: (lower, upper),
+    "boolean": lambda: (None, None),
+    "command": lambda _, action, guard, *updates: ast.Command(_text(action), guard, updates),
+    "certain": lambda *assignments: _update(None, *assignments),
+    "update": _update,
+    "interval": lambda _, lower, upper: ast.ProbabilityInterval(lower, upper),
+    "assignment": lambda name, value: ast.Assignment(str(name)[:-1], value, value),
+    "renamed_module": lambda name, base, *new: ast.RenamedModule(str(name), str(base), new),
+    "renaming": lambda old, new: ast.Renaming(str(old), str(new)),
+    "rewards": _rewards,
+    "reward_item": lambda bracket, action, guard, value: ast.RewardItem(
+        None if bracket is None else str(action or ""), guard, value
+    ),
+    # properties
+    "properties": lambda *items: items,
+    "property": lambda name, expr: ast.PropertyDefinition(name and unquoted(name), expr),
+    "unary_path": lambda *parts: _path(None, *parts),
+    "binary_path": _path,
+    "time": _time,
+    "budget": _budget,
+    "quantifier": lambda *words: "".join(str(word) for word in words if word is not None),
+    "query": lambda *bound: ast.Bound(str(bound[0]), bound[1]) if bound else None,
+    "p_head": lambda token, more=None: (token, _players(token.lstrip("PSLRA") + (more or ""))),
+    "r_head": lambda token, name, more=None: (token, _players(token[1:] + (more or "")), name),
+    "reward_name": unquoted,
+    "probability": _probability,
+    "reward": _reward,
+    "total": _total,
+    "instantaneous": lambda _, step: ast.InstantaneousReward(step),
+    "long_run": lambda _: ast.LongRunReward(),
+    "filter": _filter,
+}

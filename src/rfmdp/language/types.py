@@ -7,20 +7,16 @@ from collections.abc import Mapping
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary, fold
 from rfmdp.language.source import SourceText, question
 
-BOOLEAN_OPERATORS = frozenset({"&", "|", "=>", "<=>"})
-ORDER_OPERATORS = frozenset({"<", "<=", ">", ">="})
-EQUALITY_OPERATORS = frozenset({"=", "!="})
-ARITY: dict[str, tuple[int, int | None]] = {  # smallest and largest number of arguments
-    "min": (1, None),
-    "max": (1, None),
-    "floor": (1, 1),
-    "ceil": (1, 1),
-    "round": (1, 1),
-    "pow": (2, 2),
-    "mod": (2, 2),
-    "log": (2, 2),
+# what operators and functions need, and what they give; None: int or double, as their operands
+SIGNATURES: dict[str, tuple[Type, Type | None]] = {
+    **dict.fromkeys(("&", "|", "=>", "<=>", "!"), (Type.BOOL, Type.BOOL)),
+    **dict.fromkeys(("<", "<=", ">", ">="), (Type.DOUBLE, Type.BOOL)),
+    **dict.fromkeys(("+", "-", "*", "^", "min", "max", "pow"), (Type.DOUBLE, None)),
+    **dict.fromkeys(("floor", "ceil", "round"), (Type.DOUBLE, Type.INT)),
+    **dict.fromkeys(("/", "log"), (Type.DOUBLE, Type.DOUBLE)),
+    "mod": (Type.INT, Type.INT),
 }
-ROUNDING = frozenset({"floor", "ceil", "round"})
+ARITY = {"min": None, "max": None, "floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
 
 
 def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
@@ -66,64 +62,46 @@ def node_type(
             return names[name]
         case Label():
             return Type.BOOL
-        case Unary(operator):
-            expected = Type.BOOL if operator == "!" else Type.DOUBLE
-            require(node.operand, expected, below[0], f"the operand of '{operator}'", source)
-            return below[0]
-        case Binary():
-            return _binary_type(node, below, source)
-        case Ite():
-            return _choice_type(node, below, source)
-        case Call():
-            return _call_type(node, below, source)
-    raise source.error(node.position, "expected an expression without P, R or path operators")
-
-
-def _binary_type(node: Binary, below: tuple[Type, ...], source: SourceText) -> Type:
-    operator = node.operator
-    if operator in EQUALITY_OPERATORS:
-        if (below[0] is Type.BOOL) != (below[1] is Type.BOOL):
-            types = f"{below[0].value} and {below[1].value}"
-            raise source.error(
-                node.position, f"both sides of '{operator}' must be of one type, found {types}"
-            )
-        return Type.BOOL
-    expected = Type.BOOL if operator in BOOLEAN_OPERATORS else Type.DOUBLE
+        case Binary("=" | "!=") | Ite():
+            return _common_type(node, below, source)
+        case Unary(word):
+            what = "the operand"
+        case Binary(word):
+            what = "an operand"
+        case Call(word):
+            _check_call(node, source)
+            what = "an argument"
+        case _:
+            reason = "expected an expression without P, R or path operators"
+            raise source.error(node.position, reason)
+    expected, result = SIGNATURES[word]
     for child, type_ in zip(node.children(), below, strict=True):
-        require(child, expected, type_, f"an operand of '{operator}'", source)
-    if expected is Type.BOOL or operator in ORDER_OPERATORS:
-        return Type.BOOL
-    return Type.DOUBLE if operator == "/" else _joined(below)
+        require(child, expected, type_, f"{what} of '{word}'", source)
+    return result or (Type.DOUBLE if Type.DOUBLE in below else Type.INT)
 
 
-def _choice_type(node: Ite, below: tuple[Type, ...], source: SourceText) -> Type:
-    condition, then, otherwise = below
-    require(node.condition, Type.BOOL, condition, "the condition of '?'", source)
-    if (then is Type.BOOL) != (otherwise is Type.BOOL):
-        types = f"{then.value} and {otherwise.value}"
-        raise source.error(
-            node.then.position, f"both results of '?' must be of one type, found {types}"
-        )
-    return then if then is otherwise else Type.DOUBLE
+def _common_type(node: Expr, below: tuple[Type, ...], source: SourceText) -> Type:
+    """Return the type of a comparison or choice, both sides of which must be of one type."""
+    place, what, result = node.position, "", Type.BOOL
+    first, second = below[-2:]
+    if isinstance(node, Binary):
+        what = f"both sides of '{node.operator}'"
+    elif isinstance(node, Ite):
+        require(node.condition, Type.BOOL, below[0], "the condition of '?'", source)
+        place, what = node.then.position, "both results of '?'"
+        result = first if first is second else Type.DOUBLE
+    if (first is Type.BOOL) != (second is Type.BOOL):
+        types = f"{first.value} and {second.value}"
+        raise source.error(place, f"{what} must be of one type, found {types}")
+    return result
 
 
-def _call_type(node: Call, below: tuple[Type, ...], source: SourceText) -> Type:
-    function = node.function
-    count = len(below)
-    if function not in ARITY:
+def _check_call(node: Call, source: SourceText) -> None:
+    if node.function not in ARITY:
         listed = ", ".join(ARITY)
-        raise source.error(node.position, f"unknown function '{function}'; there are {listed}")
-    smallest, largest = ARITY[function]
-    if count < smallest or (largest is not None and count > largest):
-        expected = "at least 1 argument" if largest is None else f"{smallest} argument(s)"
-        raise source.error(node.position, f"'{function}' must have {expected}, found {count}")
-    required = Type.INT if function == "mod" else Type.DOUBLE
-    for child, type_ in zip(node.arguments, below, strict=True):
-        require(child, required, type_, f"an argument of '{function}'", source)
-    if function == "log":
-        return Type.DOUBLE
-    return Type.INT if function in ROUNDING else _joined(below)
-
-
-def _joined(types: tuple[Type, ...]) -> Type:
-    return Type.DOUBLE if Type.DOUBLE in types else Type.INT
+        reason = f"unknown function '{node.function}'; there are {listed}"
+        raise source.error(node.position, reason)
+    expected, count = ARITY[node.function], len(node.arguments)
+    if expected not in (None, count):
+        reason = f"'{node.function}' must have {expected} argument(s), found {count}"
+        raise source.error(node.position, reason)

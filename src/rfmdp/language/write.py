@@ -7,24 +7,8 @@ from __future__ import annotations
 
 import math
 
-from rfmdp.language import property_ast as props
-from rfmdp.language.ast import (
-    BINARY,
-    LOOSEST,
-    RIGHT,
-    TIGHTEST,
-    UNARY,
-    Binary,
-    Call,
-    Expr,
-    Ite,
-    Label,
-    Literal,
-    Name,
-    Unary,
-    fold,
-    nodes,
-)
+from rfmdp.language import ast
+from rfmdp.language.ast import BINARY, LOOSEST, RIGHT, TIGHTEST, UNARY, Expr, fold, nodes
 from rfmdp.language.types import ARITY
 
 Fragment = tuple[int, str]  # precedence, text
@@ -36,77 +20,77 @@ INFINITE = "1e999"
 def write_expression(expr: Expr) -> str:
     """Return the text of an expression or property.
 
-    >>> write_expression(Binary("*", Binary("+", Name("a"), Name("b")), Literal(2)))
-    '(a+b)*2'
+    >>> write_expression(ast.Unary("-", ast.Binary("+", ast.Name("a"), ast.Name("b"))))
+    '-(a+b)'
     """
     return fold(expr, _fragment)[1]
 
 
 def _fragment(node: Expr, below: tuple[Fragment, ...]) -> Fragment:
     match node:
-        case Literal():
+        case ast.Literal():
             return _literal(node.value)
-        case Name(name):
+        case ast.Name(name):
             return TIGHTEST, name
-        case Label(name):
+        case ast.Label(name):
             return TIGHTEST, f'"{name}"'
-        case Unary(sign):
+        case ast.Unary(sign):
             precedence = UNARY[sign]
-            inner = TIGHTEST if sign == "!" and isinstance(node.operand, Binary) else precedence
+            inner = TIGHTEST if sign == "!" and isinstance(node.operand, ast.Binary) else precedence
             return precedence, sign + _at_least(below[0], inner)
-        case Binary(sign):
+        case ast.Binary(sign):
             precedence = BINARY[sign]
             left = _at_least(below[0], precedence + (sign in RIGHT))
             right = _at_least(below[1], precedence + (sign not in RIGHT))
             return precedence, f"{left}{sign}{right}"
-        case Ite():
+        case ast.Ite():
             condition, then = (_at_least(fragment, LOOSEST + 1) for fragment in below[:2])
             return LOOSEST, f"{condition} ? {then} : {_at_least(below[2], LOOSEST)}"
-        case Call(function):
+        case ast.Call(function):
             return TIGHTEST, f"{function}({_separated(below)})"
-        case props.Path():
+        case ast.Path():
             return _path(node, below)
     return TIGHTEST, _property(node, below)
 
 
 def _property(node: Expr, below: tuple[Fragment, ...]) -> str:
     match node:
-        case props.CumulativeReward():
+        case ast.CumulativeReward():
             discount = "" if node.discount is None else f"{{discount={_bound(below[-1])}}}"
             return f"C{discount}" + ("" if node.steps is None else f"<={below[0][1]}")
-        case props.InstantaneousReward():
+        case ast.InstantaneousReward():
             return f"I={below[0][1]}"
-        case props.LongRunReward():
+        case ast.LongRunReward():
             return "S"
-        case props.Probability(path=props.Path("S")):
+        case ast.Probability(path=ast.Path("S")):
             path = below[-1][1].removeprefix("S ")
             return f"S{_quantifier(node)}{_query(node.bound, below)} [ {path} ]"
-        case props.Probability():
+        case ast.Probability():
             return f"P{_quantifier(node)}{_query(node.bound, below)} [ {below[-1][1]} ]"
-        case props.Reward(structure):
+        case ast.Reward(structure):
             name = f'"{structure}"' if isinstance(structure, str) else below[0][1]
             head = "R" if structure is None else f"R{{{name}}}"
             return f"{head}{_quantifier(node)}{_query(node.bound, below[-2:])} [ {below[-1][1]} ]"
-        case props.Filter(operator):
+        case ast.Filter(operator):
             return f"filter({operator}, {_separated(below)})"
-        case props.Unreadable(text):
+        case ast.Unreadable(text):
             return text
     raise TypeError(f"{type(node).__name__} has no text; add it to write.py")
 
 
-def _path(node: props.Path, below: tuple[Fragment, ...]) -> Fragment:
+def _path(node: ast.Path, below: tuple[Fragment, ...]) -> Fragment:
     fragments = list(below)
     left = "" if node.left is None else _at_least(fragments.pop(0), UNARY_PATH) + " "
     right = fragments.pop(0)
     time = "" if node.time is None else _time(node.time, fragments)
     # after a bound a '-' would be read as subtraction; F a & (X b) is F (a & (X b)), so write that
-    inside = nodes(node.right) if isinstance(node.right, Binary) else []
-    apart = right[1].startswith("-") or any(isinstance(each, props.Path) for each in inside)
+    inside = nodes(node.right) if isinstance(node.right, ast.Binary) else []
+    apart = right[1].startswith("-") or any(isinstance(each, ast.Path) for each in inside)
     operand = _at_least(right, TIGHTEST if apart else UNARY_PATH)
     return BINARY_PATH if left else UNARY_PATH, f"{left}{node.operator}{time} {operand}"
 
 
-def _time(time: props.TimeBound, fragments: list[Fragment]) -> str:
+def _time(time: ast.TimeBound, fragments: list[Fragment]) -> str:
     reward = "" if time.reward is None else f'{{"{time.reward}"}}'
     if time.lower is not None and time.upper is not None:
         if time.lower == time.upper:
@@ -117,11 +101,11 @@ def _time(time: props.TimeBound, fragments: list[Fragment]) -> str:
     return f"{reward}{'>' if time.lower_strict else '>='}{_bound(fragments[0])}"
 
 
-def _quantifier(node: props.Probability | props.Reward) -> str:
+def _quantifier(node: ast.Probability | ast.Reward) -> str:
     return "".join(d.name.lower() for d in (node.agent, node.nature) if d is not None)
 
 
-def _query(bound: props.Bound | None, below: tuple[Fragment, ...]) -> str:
+def _query(bound: ast.Bound | None, below: tuple[Fragment, ...]) -> str:
     return "=?" if bound is None else bound.operator + _bound(below[0])
 
 

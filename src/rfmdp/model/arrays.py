@@ -24,7 +24,7 @@ from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.record import Provenance, balls
 from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 Row: TypeAlias = tuple[Sequence[int], ArrayLike] | tuple[Sequence[int], ArrayLike, str]
 # marginals, successors in C order, and the name of the action
@@ -46,7 +46,7 @@ def state_text(names: Iterable[str], values: Iterable[int]) -> str:
     return "(" + ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True)) + ")"
 
 
-def require_all_values(variables: Iterable[Variable], values: Mapping[str, int]) -> None:
+def require_all_values(variables: Iterable[Variable], values: Mapping[str, Any]) -> None:
     """Raise ModelError unless values are those of all variables."""
     names = [v.name for v in variables]
     if set(values) != set(names):
@@ -65,6 +65,16 @@ def named_reward(rewards: Mapping[str, T], name: str | None) -> T:
     names = ", ".join(f'"{key}"' for key in rewards) or "none"
     structure = "A reward structure" if name is None else f'Reward structure "{name}"'
     raise ModelError(f"{structure} is not defined by the model; it has: {names}.")
+
+
+def _numbers(values: ArrayLike) -> Int32Array:
+    """Return integers of 32 bits (N,)."""
+    array: AnyArray = np.atleast_1d(np.asarray(values))
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"they must be integers, got {array.dtype}.")
+    if array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
+        raise ValueError(f"they must fit 32 bits, got {array.max()}.")
+    return array.astype(np.int32).ravel()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,30 +155,41 @@ class FactoredMDP:
         >>> model.rows, model.actions
         (3, ('toss', 'wait'))
         """
-        from rfmdp.model import inputs
         from rfmdp.model.validate import require_valid
 
-        sets = inputs.sets(marginals)
         names = dict[str, int]()
         chosen: list[int] = []
-        ids, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-        for row_marginals, successors, action in inputs.rows(states):
-            ids.append(row_marginals)
-            targets.append(successors)
-            chosen.append(names.setdefault(action, len(names)))
-        model = FactoredMDP(
-            row_ptr=starts([len(rows) for rows in states]),
-            marginal_ptr=starts([len(values) for values in ids[1:]]),
-            row_marginals=inputs.narrow("marginals", np.concatenate(ids)),
-            successor_ptr=starts([len(values) for values in targets[1:]]),
-            successors=inputs.narrow("successors", np.concatenate(targets)),
-            marginals=sets,
-            initial=inputs.integers("initial", np.atleast_1d(np.asarray(initial))),
-            row_actions=np.array(chosen, dtype=np.int32),
-            actions=tuple(names),
-            labels={k: np.asarray(where) for k, where in inputs.by_name("labels", labels).items()},
-            rewards=inputs.by_name("rewards", rewards),
-        )
+        ids, targets = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
+        where = "State 0, row 0"
+        must = "must be (marginals, successors) or (marginals, successors, action)"
+        try:
+            for s, rows in enumerate(states):
+                for number, row in enumerate(rows):
+                    where = f"State {s}, row {number}"
+                    row_marginals, successors, *named = row
+                    action = named[0] if named else f"a{number}"
+                    if not isinstance(action, str):
+                        raise TypeError(f"the action must be a name, got {action!r}.")
+                    chosen.append(names.setdefault(action, len(names)))
+                    ids.append(_numbers(row_marginals))
+                    targets.append(_numbers(successors))
+            where, must = "from_rows", "sets must be listed, labels and rewards named"
+            sets = marginals if isinstance(marginals, Marginals) else Marginals.from_sets(marginals)
+            model = FactoredMDP(
+                row_ptr=starts([len(rows) for rows in states]),
+                marginal_ptr=starts([len(values) for values in ids[1:]]),
+                row_marginals=np.concatenate(ids),
+                successor_ptr=starts([len(values) for values in targets[1:]]),
+                successors=np.concatenate(targets),
+                marginals=sets,
+                initial=_numbers(initial).astype(np.int64),
+                row_actions=np.array(chosen, dtype=np.int32),
+                actions=tuple(names),
+                labels={str(name): np.asarray(values) for name, values in labels.items()},
+                rewards=dict(rewards.items()),
+            )
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ModelError(f"{where}: {must}; {error}") from error
         require_valid(model)
         return model
 

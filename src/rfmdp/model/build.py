@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable, require_all_values
 from rfmdp.model.description import (
     Action,
     Amount,
@@ -21,7 +22,7 @@ from rfmdp.model.description import (
     select,
 )
 from rfmdp.model.expander import Expander
-from rfmdp.model.frontier import NO_ACTION, Progress, explore, finished, with_used_marginals
+from rfmdp.model.frontier import NO_ACTION, Progress, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -93,7 +94,7 @@ def build(
     expander = Expander(packing, actions)
     start = _initial_codes(packing, initial)
     with seeing_arrays("build"):
-        model = explore(packing, start, expander, progress)
+        model = expander.run(start, progress)
         states = States(packing.variables, model.valuations)
         structures = _rewards(model, states, expander.actions, rewards or {})
         where = _labels(states, labels or {})
@@ -115,46 +116,35 @@ def _variables(described: Mapping[str, tuple[int, int]] | Iterable[Variable]) ->
     if isinstance(described, Mapping):
         return [Variable(name, int(low), int(high)) for name, (low, high) in described.items()]
     listed = list(described)
-    names = [v.name for v in listed]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(v.name for v in listed).items():
+        if count > 1:
             raise ModelError(f"Variable {name} must be defined once, found it twice; rename one.")
     return listed
 
 
 def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArray:
     """Check and pack the initial states."""
-    names = [v.name for v in packing.variables]
-    for name in names:
-        if name not in initial:
-            raise ModelError(f"Initial state: variable {name} must have a value, found none.")
-    for name in initial:
-        if name not in names:
-            listed = ", ".join(names)
-            raise ModelError(f"Initial state: {name} is no variable; the model has: {listed}.")
-    columns = [np.atleast_1d(np.asarray(initial[name])) for name in names]
+    require_all_values(packing.variables, initial)
+    if not initial:
+        return np.zeros(1, dtype=np.int64)
+    columns = [np.atleast_1d(np.asarray(initial[v.name])) for v in packing.variables]
     try:
-        columns = list(np.broadcast_arrays(*columns))
-    except ValueError as error:
+        values = np.stack(np.broadcast_arrays(*columns), axis=1)
+    except ValueError:
+        values = np.empty(0)
+    if values.dtype.kind not in "iub" or values.ndim != 2 or not len(values):
         raise ModelError(
-            "Initial states: the variables must have one value each, or equally many; found "
-            + ", ".join(f"{name}: {len(c)}" for name, c in zip(names, columns, strict=True))
-            + "."
-        ) from error
-    for variable, column in zip(packing.variables, columns, strict=True):
-        if column.dtype.kind not in "iub" or column.ndim != 1:
-            raise ModelError(f"Initial state: {variable.name} must be an integer, got {column}.")
+            "Initial states: every variable must have one integer, or equally many of them; got "
+            f"{dict(initial)!r:.200}."
+        )
+    for variable, column in zip(packing.variables, values.T, strict=True):
         wrong = (column < variable.low) | (column > variable.high)
         if wrong.any():
             raise ModelError(
                 f"Initial state: {variable.name} is {column[wrong][0]}, must be within "
                 f"{variable.low}..{variable.high}."
             )
-    if not columns:
-        return np.zeros(1, dtype=np.int64)
-    if len(columns[0]) == 0:
-        raise ModelError("Initial states: there must be at least one.")
-    return packing.pack(np.stack(columns, axis=1))[:, 0]
+    return packing.pack(values)[:, 0]
 
 
 def _labels(states: States, labels: Mapping[str, Predicate]) -> dict[str, BoolArray]:

@@ -1,13 +1,23 @@
-"""From a Python description to blocks of rows."""
+"""Exploration of a Python description, by whole slices of states; never a Python loop per state.
+
+The successors of a row are sums of codes (packed states): the code of the state, what the update of
+the action changes, and one change per move and outcome. Say x and y are in 0..9, the code is
+10 x + y, x steps by +1 or +2, and y by 0 or -1: then the changes are [10, 20] and [0, -1]. Rows of
+an action may differ in the sizes of their marginals, and a move may be certain in some rows (one
+outcome, no marginal).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.description import (
     Action,
     Assignment,
@@ -18,10 +28,13 @@ from rfmdp.model.description import (
     name_state,
     select,
 )
-from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
-from rfmdp.model.packing import Packing
+from rfmdp.model.frontier import CERTAIN, NO_ACTION, Progress, arranged
+from rfmdp.model.packing import Buffer, Packing, StateTable
 from rfmdp.sets.families import UncertaintySet, as_set, bounds
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
+
+SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
+CHUNK = 1 << 17  # successors that are numbered at once, likewise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +45,20 @@ class _MovePlan:
     factor: int
     where: str  # for messages
     marginal: Int32Array  # (L,) identifier, or CERTAIN
-    size: Int32Array  # (L,) outcomes to build: 1 where certain
     occurs: BoolArray  # (L, d) outcomes that `effect` is asked for
 
 
+class _RowMoves(NamedTuple):
+    """A move in N rows; outcome o of row r adds change[r, o] to a code."""
+
+    factor: int
+    marginal: Int32Array  # (N,) identifier, or CERTAIN where the size is 1
+    size: IntArray  # (N,) outcomes
+    change: IntArray  # (N, largest size)
+
+
 class Expander:
-    """Expands frontiers of a description. Its marginals are `sets`, with `names`."""
+    """Explores a description. Its marginals are `sets`, with `names`."""
 
     def __init__(self, packing: Packing, actions: Sequence[Action]) -> None:
         self.packing = packing
@@ -47,26 +68,34 @@ class Expander:
         self.names: dict[str, int] = {}  # their numbers by name
         self._numbers: dict[int, int] = {}  # of sets by id(); `sets` keeps the objects alive
         self._column = {v.name: i for i, v in enumerate(packing.variables)}
-        self._plans = [[self._plan(a, move) for move in a.moves] for a in self.actions]
-        for action in self.actions:
-            names = [move.factor for move in action.moves]
-            for name in names:
-                if names.count(name) > 1:
-                    raise ModelError(
-                        f"Action {action.name!r}: factor {name!r} moves twice; give it one move."
-                    )
+        self._plans = [[self._plan(action, move) for move in action.moves] for action in actions]
+        # what was found, in the order of discovery; see `arranged`
+        self._states, self._count = StateTable(packing), 0
+        self._rows, self._marginals = Buffer(np.int32, 4), Buffer(np.int32, 2)
+        self._successors = Buffer(np.int32)
 
-    def __call__(self, codes: IntArray) -> Iterator[RowBlock]:
-        """Give all rows of the states with some codes, one block per action."""
-        states = States(self.packing.variables, self.packing.unpack(codes[:, None]))
-        for number, action in enumerate(self.actions):
-            enabled = enabled_rows(action, states)
-            if enabled.size:
-                yield self._block(number, select(states, enabled), enabled, codes)
+    def run(self, initial: IntArray, progress: Progress | None = None) -> FactoredMDP:
+        """Return what can be reached from some codes (I,); states without a row loop."""
+        start = self._enter(initial)
+        done = 0
+        while done < self._count:
+            stop = min(self._count, done + SLICE)
+            self._expand(done, stop)
+            done = stop
+            if progress is not None:
+                progress(self._count, self._successors.size)
+        words = self._states.packed[: self._count]
+        del self._states  # its table is not needed any more
+        rows, marginals = self._rows.trim(), self._marginals.trim()
+        return arranged(self.packing, words, start, rows, marginals, self._successors.trim())
 
     def _plan(self, action: Action, move: Move) -> _MovePlan:
         """Look up the sets of a move."""
         where = f"Action {action.name!r}, factor {move.factor!r}"
+        if sum(other.factor == move.factor for other in action.moves) > 1:
+            raise ModelError(
+                f"Action {action.name!r}: factor {move.factor!r} moves twice; give it one move."
+            )
         named = _named_sets(move, f"{move.factor}, {action.name}")
         if not named:
             raise ModelError(f"{where}: needs at least one set of distributions.")
@@ -74,17 +103,15 @@ class Expander:
             raise ModelError(f"{where}: has {len(named)} sets, so identify() must choose one.")
         occurs = np.zeros((len(named), max(uset.size for _, uset in named)), dtype=np.bool_)
         marginal = np.full(len(named), CERTAIN, dtype=np.int32)
-        named_by_user = isinstance(move.marginals, Mapping)
         for i, (name, uset) in enumerate(named):
             lower = bounds(uset)[0]
             if lower.max() >= 1.0:
                 occurs[i, int(lower.argmax())] = True
             else:
                 occurs[i, : uset.size] = True
-                marginal[i] = self._number(uset, name, named_by_user)
+                marginal[i] = self._number(uset, name, isinstance(move.marginals, Mapping))
         factor = self.factors.setdefault(move.factor, len(self.factors))
-        size = occurs.sum(axis=1).astype(np.int32)
-        return _MovePlan(move, factor, where, marginal, size, occurs)
+        return _MovePlan(move, factor, where, marginal, occurs)
 
     def _number(self, uset: UncertaintySet, name: str, named_by_user: bool) -> int:
         """Return the identifier of a set; the same object is the same one, its first name stays."""
@@ -103,21 +130,78 @@ class Expander:
         self.sets.append(uset)
         return self.names[free]
 
-    def _block(self, number: int, states: States, rows: IntArray, codes: IntArray) -> RowBlock:
-        """Build the rows of one action."""
+    def _expand(self, first: int, last: int) -> None:
+        """Add the rows of the states first..last - 1, action by action."""
+        codes = self._states.packed[first:last, 0].copy()
+        states = States(self.packing.variables, self.packing.unpack(codes[:, None]))
+        dead = np.ones(last - first, dtype=np.bool_)
+        for number, action in enumerate(self.actions):
+            where = f"Action {action.name!r}, guard"
+            guard = True if action.guard is None else action.guard(states)
+            enabled = np.flatnonzero(booleans(guard, states, where))
+            if enabled.size:
+                dead[enabled] = False
+                self._add(number, select(states, enabled), first + enabled, codes[enabled])
+        loops = np.flatnonzero(dead)
+        self._write(NO_ACTION, first + loops, codes[loops, None], [], loops)
+
+    def _add(self, number: int, states: States, source: IntArray, codes: IntArray) -> None:
+        """Add the rows of one action in some states, which are those of `source`."""
         action = self.actions[number]
         claims: dict[str, str] = {}
-        rest = codes[rows]
         if action.update is not None:
             where = f"Action {action.name!r}, update"
-            rest += self._change(action.update(states), states, where, claims)
-        moves = [self._block_move(plan, states, claims) for plan in self._plans[number]]
-        return RowBlock(rows, number, rest, moves)
+            codes += self._change(action.update(states), states, where, claims)
+        moves = [self._row_moves(plan, states, claims) for plan in self._plans[number]]
+        sizes = np.array([np.ones_like(codes), *(move.size for move in moves)])
+        total = sizes.prod(axis=0, dtype=np.float64)
+        if total.max() >= 2**31:
+            name = name_state(states, int(total.argmax()))
+            raise ModelError(
+                f"State {name}: a row must have fewer than 2^31 successors, found "
+                f"{total.max():.3g}; fewer variables may change at once."
+            )
+        for shape in np.unique(sizes, axis=1).T:
+            alike = np.flatnonzero((sizes == shape[:, None]).all(axis=0))
+            step = max(1, CHUNK // math.prod(shape.tolist()))
+            for begin in range(0, len(alike), step):
+                rows = alike[begin : begin + step]
+                tensors = codes[rows, None]
+                for move, size in zip(moves, shape[1:], strict=True):
+                    change = move.change[rows, None, :size]
+                    tensors = (tensors[:, :, None] + change).reshape(len(rows), -1)
+                self._write(number, source[rows], tensors, moves, rows)
 
-    def _block_move(self, plan: _MovePlan, states: States, claims: dict[str, str]) -> BlockMove:
+    def _write(
+        self, action: int, source: IntArray, codes: IntArray, moves: list[_RowMoves], rows: IntArray
+    ) -> None:
+        """Append rows of some states with the codes of their successors, (N, successors)."""
+        ids = np.array([move.marginal[rows] for move in moves]).reshape(len(moves), len(rows)).T
+        stored = ids != CERTAIN
+        out = self._rows.extend(len(rows))
+        out[:, 0], out[:, 1], out[:, 2] = source, action, stored.sum(axis=1)
+        out[:, 3] = codes.shape[1]
+        marginals = self._marginals.extend(int(stored.sum()))
+        marginals[:, 0] = ids[stored]
+        factors = [move.factor for move in moves]
+        marginals[:, 1] = np.broadcast_to(factors, stored.shape)[stored]
+        self._successors.extend(codes.size)[:] = self._enter(codes.ravel())
+
+    def _enter(self, codes: IntArray) -> Int32Array:
+        """Return the numbers (K,) of states with some codes; new ones get the next."""
+        from rfmdp.kernels.tables import enter_states
+
+        states, numbers = self._states, np.empty(len(codes), dtype=np.int32)
+        states.make_room(self._count, len(codes))
+        tables = states.table, states.packed, self._count, states.dense
+        self._count = int(enter_states(*tables, codes[:, None], numbers))
+        return numbers
+
+    def _row_moves(self, plan: _MovePlan, states: States, claims: dict[str, str]) -> _RowMoves:
         """Ask a move for its effect, outcome by outcome, over all rows that have it."""
         chosen = _identify(plan, states)
-        occurs, marginal, size = plan.occurs[chosen], plan.marginal[chosen], plan.size[chosen]
+        occurs, marginal = plan.occurs[chosen], plan.marginal[chosen]
+        size = occurs.sum(axis=1)
         change = np.empty((len(states), int(size.max())), dtype=np.int64)
         for outcome in range(occurs.shape[1]):
             rows = np.flatnonzero(occurs[:, outcome])
@@ -125,10 +209,10 @@ class Expander:
                 continue
             subset = select(states, rows)
             effect = plan.move.effect(subset, frozen(chosen[rows]), outcome)
-            where = f"{plan.where}, outcome {outcome}"
             column = np.where(marginal[rows] == CERTAIN, 0, outcome)
+            where = f"{plan.where}, outcome {outcome}"
             change[rows, column] = self._change(effect, subset, where, claims)
-        return BlockMove(plan.factor, marginal, size, change)
+        return _RowMoves(plan.factor, marginal, size, change)
 
     def _change(
         self, values: Assignment, states: States, where: str, claims: dict[str, str]
@@ -147,28 +231,10 @@ class Expander:
                 listed = ", ".join(self._column)
                 raise ModelError(f"{where}: {name} is no variable; the model has: {listed}.")
             new = integers(value, states, f"{where}, variable {name}")
-            self._check_range(column, new, states, where)
+            variable = self.packing.variables[column]
+            _require_range(new, variable.low, variable.high, states, f"{where}: sets {name} to")
             change += (new - states[name]) * self.packing.stride[column]
         return change
-
-    def _check_range(self, column: int, new: AnyArray, states: States, where: str) -> None:
-        """Refuse values outside a variable's range."""
-        variable = self.packing.variables[column]
-        if new.min() >= variable.low and new.max() <= variable.high:
-            return
-        values = np.broadcast_to(new, (len(states),))
-        row = int(np.flatnonzero((values < variable.low) | (values > variable.high))[0])
-        raise ModelError(
-            f"{where}: sets {variable.name} to {values[row]} in state "
-            f"{name_state(states, row)}, must be within {variable.low}..{variable.high}."
-        )
-
-
-def enabled_rows(action: Action, states: States) -> IntArray:
-    """Return the indices (N,) of the states where an action is enabled."""
-    if action.guard is None:
-        return np.arange(len(states))
-    return np.flatnonzero(booleans(action.guard(states), states, f"Action {action.name!r}, guard"))
 
 
 def _identify(plan: _MovePlan, states: States) -> IntArray:
@@ -177,15 +243,19 @@ def _identify(plan: _MovePlan, states: States) -> IntArray:
         return np.zeros(len(states), dtype=np.int64)
     where = f"{plan.where}, identify"
     chosen = integers(plan.move.identify(states), states, where)
-    chosen = np.broadcast_to(chosen, (len(states),))
-    wrong = (chosen < 0) | (chosen >= len(plan.size))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise ModelError(
-            f"{where}: gives {chosen[row]} in state {name_state(states, row)}, "
-            f"must be within 0..{len(plan.size) - 1}."
-        )
-    return chosen
+    _require_range(chosen, 0, len(plan.marginal) - 1, states, f"{where}: gives")
+    return np.broadcast_to(chosen, (len(states),))
+
+
+def _require_range(values: AnyArray, low: int, high: int, states: States, what: str) -> None:
+    """Refuse values (N,), or one for all, outside of a range."""
+    if values.min() >= low and values.max() <= high:
+        return
+    values = np.broadcast_to(values, (len(states),))
+    row = int(np.flatnonzero((values < low) | (values > high))[0])
+    raise ModelError(
+        f"{what} {values[row]} in state {name_state(states, row)}, must be within {low}..{high}."
+    )
 
 
 def _named_sets(move: Move, prefix: str) -> list[tuple[str, UncertaintySet]]:

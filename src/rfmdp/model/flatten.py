@@ -10,20 +10,18 @@ lies on the pessimistic side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rfmdp.kernels.identify import joint_rows
 from rfmdp.kernels.tables import number_segments
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.validate import require_valid
 from rfmdp.ragged import chunks, entries, segment_lengths, starts
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import FloatArray, Int32Array, IntArray
 
 FACTOR = "joint"  # the one factor of a flat model
 
@@ -52,71 +50,39 @@ def take(boxes: Boxes, chosen: IntArray) -> Boxes:
 
 
 def flat_model(
-    row_ptr: IntArray,
-    successors: Int32Array,
-    ids: IntArray,
-    boxes: Boxes,
-    *,
-    initial: IntArray,
-    row_actions: AnyArray,
-    actions: Sequence[str],
-    labels: Mapping[str, BoolArray] = MappingProxyType({}),
-    rewards: Mapping[str, Rewards] = MappingProxyType({}),
-    variables: Sequence[Variable] = (),
-    valuations: Int32Array | None = None,
+    row_ptr: IntArray, successors: Int32Array, ids: IntArray, boxes: Boxes, **fields: Any
 ) -> FactoredMDP:
     """Return a checked model whose row r has the box `ids[r]` over its successors.
 
-    A row with one successor is a certain move and gets no marginal.
-
-    Parameters
-    ----------
-    row_ptr : (S + 1,) first row of every state
-    successors : (K,) row after row
-    ids : (R,) index into `boxes`
-    boxes : uncertainty of the rows
-    initial, row_actions, actions, labels, rewards, variables, valuations : as in the model
+    A row with one successor is a certain move and gets no marginal. `fields` are those of the
+    model that are no transitions; what is None is left out.
     """
     sizes = segment_lengths(boxes[0])[ids]
     uncertain = sizes > 1
     used, numbers = np.unique(ids[uncertain], return_inverse=True)
-    marginals = Marginals.from_boxes(*take(boxes, used))
     model = FactoredMDP(
         row_ptr=row_ptr,
         marginal_ptr=starts(uncertain.astype(np.int64)),
         row_marginals=numbers.astype(np.int32),
         successor_ptr=starts(sizes),
         successors=np.ascontiguousarray(successors, dtype=np.int32),
-        marginals=marginals,
-        initial=initial,
-        row_actions=np.ascontiguousarray(row_actions, dtype=np.int32),
-        actions=tuple(actions),
-        labels=dict(labels),
-        rewards=dict(rewards),
-        variables=tuple(variables),
-        valuations=np.empty((0, 0), np.int32) if valuations is None else valuations,
+        marginals=Marginals.from_boxes(*take(boxes, used)),
+        row_actions=np.ascontiguousarray(fields.pop("row_actions"), dtype=np.int32),
+        actions=tuple(fields.pop("actions")),
         factors=(FACTOR,),
         row_factors=np.zeros(int(uncertain.sum()), dtype=np.int32),
+        **{name: value for name, value in fields.items() if value is not None},
     )
     require_valid(model)
     return model
 
 
-def joint_outcomes(flat: FactoredMDP) -> IntArray:
-    """Return for every transition of a flat model its index among all outcomes, (K,).
-
-    Certain moves, which have no marginal, get the index after the last outcome.
-    """
-    sizes = segment_lengths(flat.successor_ptr)
-    first = np.full(flat.rows, len(flat.marginals.nominal), dtype=np.int64)
-    first[segment_lengths(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
-    return np.arange(flat.transitions) + np.repeat(first - flat.successor_ptr[:-1], sizes)
-
-
 def transition_bounds(flat: FactoredMDP) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probabilities of a flat model's transitions, lower and upper (K,)."""
-    outcome = joint_outcomes(flat)
-    sets = flat.marginals
+    sets, sizes = flat.marginals, segment_lengths(flat.successor_ptr)
+    first = np.full(flat.rows, len(sets.nominal), dtype=np.int64)  # of certain moves
+    first[segment_lengths(flat.marginal_ptr) == 1] = sets.outcome_ptr[flat.row_marginals]
+    outcome = np.arange(flat.transitions) + np.repeat(first - flat.successor_ptr[:-1], sizes)
     return np.append(sets.lower, 1.0)[outcome], np.append(sets.upper, 1.0)[outcome]
 
 
@@ -154,19 +120,10 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     ends = starts(np.concatenate([segment_lengths(piece[0]) for piece in pieces]))
     lower, upper, nominal = (np.concatenate([piece[k] for piece in pieces]) for k in (1, 2, 3))
     numbers, boxes = shared((ends, lower, upper, nominal))
-    return flat_model(
-        model.row_ptr,
-        np.concatenate(targets),
-        numbers[np.concatenate(ids)],
-        boxes,
-        initial=model.initial,
-        row_actions=model.row_actions,
-        actions=model.actions,
-        labels=model.labels,
-        rewards=model.rewards,
-        variables=model.variables,
-        valuations=model.valuations,
-    )
+    names = ("initial", "row_actions", "actions", "labels", "rewards", "variables", "valuations")
+    fields = {name: getattr(model, name) for name in names}
+    row_boxes = numbers[np.concatenate(ids)]
+    return flat_model(model.row_ptr, np.concatenate(targets), row_boxes, boxes, **fields)
 
 
 def flatten_note(model: FactoredMDP) -> str:

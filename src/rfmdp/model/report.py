@@ -1,4 +1,4 @@
-"""What is said about a model: its sizes, what is wrong with it, and what may not be as intended.
+"""What is said about a model: its sizes, and what may not be as intended.
 
 Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals rarely
 mean that: 1 - 0.7 is a float above 0.3, and 0.1 + 0.2 + 0.7 is less than one. So there is a warning
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError, PrismWarning
+from rfmdp.errors import PrismWarning
 from rfmdp.ragged import owner, segment, segment_sum
 from rfmdp.rounding import DOUBT, RESIDUE, RESIDUE_GRAIN
 from rfmdp.sets.marginals import Kind, Marginals
@@ -23,55 +21,6 @@ from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from rfmdp.model.lattice import AnyModel
-
-SHOWN = 20  # issues in an error message
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """One problem of a model."""
-
-    context: str  # where: `State (x=1)`, `Row 3 ((x=1), action up)`, `Label "goal"`
-    message: str  # what must hold and what was found
-
-    def __str__(self) -> str:
-        return f"{self.context}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All problems of a model, in the order of the checks."""
-
-    issues: tuple[Issue, ...]
-    subject: str = "The model"
-
-    @property
-    def valid(self) -> bool:
-        """Whether the model may be solved."""
-        return not self.issues
-
-    def require_valid(self) -> None:
-        """Raise `ModelError` with the problems (the first 20, and how many there are)."""
-        if not self.valid:
-            raise ModelError(self._text(SHOWN))
-
-    def __str__(self) -> str:
-        return self._text(len(self.issues))
-
-    def _text(self, most: int) -> str:
-        if self.valid:
-            return f"{self.subject} is well formed."
-        lines = [f"{self.subject} has {counted(len(self.issues), 'error')}:"]
-        lines += [f"  {issue}" for issue in self.issues[:most]]
-        if len(self.issues) > most:
-            lines.append(f"  ... and {len(self.issues) - most} more")
-        return "\n".join(lines)
-
-    def __iter__(self) -> Iterator[Issue]:
-        return iter(self.issues)
-
-    def __len__(self) -> int:
-        return len(self.issues)
 
 
 def model_sizes(model: AnyModel) -> list[str]:

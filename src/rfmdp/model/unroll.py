@@ -58,26 +58,40 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
     >>> twice.states.tolist(), twice.steps.tolist()
     ([0, 0, 1, 0, 1], [0, 1, 1, 2, 2])
     """
-    ends = latest is not None
     steps = max(earliest, len(rules) - 1) if latest is None else latest
-    layers, rows, counts = _reachable(model, rules, steps, ends)
-    first = starts([len(layer) for layer in layers])
-    successors = []
-    for number, origin_rows in enumerate(rows):
-        after = model.successors[entries(model.successor_ptr, origin_rows)]
-        following = min(number + 1, steps)
-        if number == steps and ends:
-            places = np.repeat(np.arange(len(layers[-1])), counts[-1])
-            place = np.repeat(places, segment_lengths(model.successor_ptr)[origin_rows])
+    layer: IntArray = np.array(model.initial, dtype=np.int64)
+    layers, rows, counts, successors = [], [], [], []
+    size = begin = 0  # successors and states so far
+    for number in range(steps + 1):
+        rule = rules[min(number, len(rules) - 1)]
+        if number == steps and latest is None:
+            layer = _closed(model, rule, layer)
+        layer_rows, count = _rows_of(model, rule, layer)
+        after = model.successors[entries(model.successor_ptr, layer_rows)]
+        size += len(after)
+        require_memory(ENTRY * size, f"A model unrolled over {steps} steps")
+        following = layer
+        if number < steps:
+            following, place = np.unique(after, return_inverse=True)
+            place += len(layer)
+        elif latest is None:
+            order = np.argsort(layer)
+            place = order[np.searchsorted(layer, after, sorter=order)]
         else:
-            order = np.argsort(layers[following])
-            place = order[np.searchsorted(layers[following], after, sorter=order)]
-        successors.append(first[following] + place)
+            places = np.repeat(np.arange(len(layer)), count)
+            place = np.repeat(places, segment_lengths(model.successor_ptr)[layer_rows])
+        successors.append((place + begin).astype(np.int32))
+        layers.append(layer)
+        rows.append(layer_rows)
+        counts.append(count)
+        begin += len(layer)
+        layer = following.astype(np.int64)
+    first = starts([len(states) for states in layers])
     origin, origin_rows = np.concatenate(layers), np.concatenate(rows)
     unrolled = replace(
         model,
         row_ptr=starts(np.concatenate(counts)),
-        successors=np.concatenate(successors).astype(np.int32),
+        successors=np.concatenate(successors),
         initial=np.arange(len(model.initial)),
         labels={name: where[origin] for name, where in model.labels.items()},
         rewards={k: Rewards(r.state[origin], r.row[origin_rows]) for k, r in model.rewards.items()},
@@ -87,29 +101,6 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
     )
     gone = np.repeat(np.arange(steps + 1), segment_lengths(first))
     return Unrolled(unrolled, origin, origin_rows, gone, first)
-
-
-def _reachable(
-    model: FactoredMDP, rules: IntArray, steps: int, ends: bool
-) -> tuple[list[IntArray], list[IntArray], list[IntArray]]:
-    """Return the states of every layer, their rows, and the number of rows of every state."""
-    layers = [np.array(model.initial, dtype=np.int64)]
-    rows = []
-    counts = []
-    size = 0
-    for number in range(steps + 1):
-        rule = rules[min(number, len(rules) - 1)]
-        if number == steps and not ends:
-            layers[-1] = _closed(model, rule, layers[-1])
-        layer_rows, count = _rows_of(model, rule, layers[-1])
-        rows.append(layer_rows)
-        counts.append(count)
-        places = entries(model.successor_ptr, layer_rows)
-        size += len(places)
-        require_memory(ENTRY * size, f"A model unrolled over {steps} steps")
-        if number < steps:
-            layers.append(np.unique(model.successors[places]).astype(np.int64))
-    return layers, rows, counts
 
 
 def _closed(model: FactoredMDP, rule: IntArray, states: IntArray) -> IntArray:
