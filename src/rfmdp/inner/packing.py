@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.protocol import successor_starts
+from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
 from rfmdp.kernels import layout
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
@@ -284,28 +284,32 @@ def scratch(model: FactoredMDP) -> Work:
     return (*arrays, *zeros_apart([d, n, n * d, n], np.int64), curved)
 
 
-def interval_scratch(model: FactoredMDP) -> Work:
-    """Return memory for one thread of `kernels.products`: tensor (K), box (2 K), order, axes."""
-    from rfmdp.kernels.primitives import STACK
+def joint_relaxation(
+    model: FactoredMDP, nature: Direction, balls: tuple[IntArray, FloatArray, FloatArray]
+) -> PreparedRows:
+    """Return a relaxation of one set per row over its joint outcomes; see `products.joint_rows`."""
+    from rfmdp.kernels.products import joint_rows
 
-    size, n, _ = _largest(model)
-    floats = zeros_apart([size, 2 * size], np.float64)
-    return (*floats, *zeros_apart([size + STACK, n], np.int64))
+    def memory(model: FactoredMDP) -> Work:
+        size, n, _ = _largest(model)
+        lengths = [layout.LOWER + 3 * size, size, size + 1, size]
+        data, v, p, curved = zeros_apart(lengths, np.float64)
+        order, axes, head = zeros_apart([size, n, 5], np.int64)
+        one = head.reshape(1, 5), data, frozen(np.zeros(0)), minimiser_address(balls[0])
+        return one, v, p, order, curved, axes
 
+    packed = PackedModel(model, nature, memory=memory)
 
-def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
-    """Return memory for one thread of `kernels.products`: a set, v, p, order, curved.
+    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+        packed.run(joint_rows, value, rows, balls, NO_ANSWERS, bounds)
 
-    kinds : of the balls
-    """
-    from rfmdp.kernels.primitives import STACK
+    def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+        begin = successor_starts(model, rows)
+        answers, ignored = (begin, np.empty(begin[-1])), tuple(np.empty((2, model.rows)))
+        packed.run(joint_rows, value, rows, balls, answers, ignored)
+        return answers[1]
 
-    size, _, _ = _largest(model)
-    data, v, p, curved = zeros_apart([layout.LOWER + 3 * size, size, size + 1, size], np.float64)
-    head, corners = np.zeros((1, 5), dtype=np.int64), frozen(np.zeros(0))
-    ball = head, data, corners, minimiser_address(kinds)
-    (order,) = zeros_apart([size + STACK], np.int64)
-    return ball, v, p, order, curved
+    return PreparedRows(relaxation_side(nature), backup, respond)
 
 
 def zeros_apart(lengths: list[int], kind: type) -> list[AnyArray]:
