@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.inner.packing import joint_relaxation
-from rfmdp.inner.protocol import PreparedRows
+from rfmdp.inner.protocol import PreparedInner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.sets.marginals import Kind
@@ -24,7 +24,7 @@ class IntervalArithmetic:
 
     name: ClassVar[str] = "interval"  # as on the command line
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model."""
         model = model.with_marginals(model.marginals.as_stated())
         boxes = np.full(model.rows, Kind.BOX, np.int64), np.full(model.rows, -1.0)

@@ -17,13 +17,13 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.packing import joint_relaxation
-from rfmdp.inner.protocol import PreparedRows
+from rfmdp.inner.protocol import PreparedInner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import owners, segment_lengths
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Kind
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class RadiusSum:
 
     name: ClassVar[str] = "radius-sum"  # as on the command line
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model of Lp balls.
 
         Raises

@@ -8,6 +8,8 @@ thread saw before.
 
 from rfmdp.kernels.decorator import inline_kernel, step_kernel
 
+STACK = 128  # room that `sort_long` needs behind the permutation
+
 
 @inline_kernel
 def reset(order, d):
@@ -37,23 +39,53 @@ def sort(v, at, d, order):
 
 @step_kernel
 def sort_long(v, d, order):
-    """Fill order[0 : d] with a permutation that sorts v ascending, of many entries in any order.
+    """Fill order[0 : d] with a permutation that sorts v ascending; for rows of many entries.
 
-    Insertion among entries far apart first [Shell1959], with Knuth's distances.
+    Quicksort by medians, insertion for short parts. The parts still to be sorted are kept in
+    order[d : d + STACK] (the longer one waits, so that 64 pairs are enough); a recursive kernel
+    cannot be loaded from numba's cache.
     """
     reset(order, d)
-    gap = 1
-    while gap < d:
-        gap = 3 * gap + 1
-    while gap > 1:
-        gap //= 3
-        for i in range(gap, d):
-            k, j = order[i], i
+    low, high, top = 0, d - 1, d
+    while True:
+        while high - low > 24:
+            middle = (low + high) // 2
+            if v[order[middle]] < v[order[low]]:
+                order[middle], order[low] = order[low], order[middle]
+            if v[order[high]] < v[order[low]]:
+                order[high], order[low] = order[low], order[high]
+            if v[order[high]] < v[order[middle]]:
+                order[high], order[middle] = order[middle], order[high]
+            pivot = v[order[middle]]
+            i, j = low, high
+            while i <= j:
+                while v[order[i]] < pivot:
+                    i += 1
+                while v[order[j]] > pivot:
+                    j -= 1
+                if i <= j:
+                    order[i], order[j] = order[j], order[i]
+                    i += 1
+                    j -= 1
+            if j - low < high - i:
+                order[top], order[top + 1] = i, high
+                high = j
+            else:
+                order[top], order[top + 1] = low, j
+                low = i
+            top += 2
+        for i in range(low + 1, high + 1):
+            k = order[i]
             x = v[k]
-            while j >= gap and v[order[j - gap]] > x:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = k
+            j = i - 1
+            while j >= low and v[order[j]] > x:
+                order[j + 1] = order[j]
+                j -= 1
+            order[j + 1] = k
+        if top == d:
+            return
+        top -= 2
+        low, high = order[top], order[top + 1]
 
 
 @inline_kernel

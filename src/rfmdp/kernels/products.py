@@ -9,8 +9,8 @@ one greedy over the whole product support. Branches that meet in one successor a
 up; since they have one value, the greedy of a box gives the same without merging.
 Twin in the tests: `kernels.twins.interval_arithmetic`.
 
-Either is written to memory as a packed set of one marginal (`kernels.layout`): head[0] and, at place
-0 of `data`, free mass, radius, exponent, then lower bounds, slacks and the nominal product.
+Either is written to memory as a packed set of one marginal (`kernels.layout`): head[0] and, at
+place 0 of `data`, free mass, radius, exponent, then lower bounds, slacks and the nominal product.
 """
 
 import numpy as np
@@ -90,12 +90,8 @@ def products(sets, rows, work, asked, where, answer, begin, out):
 def enumerate_tensor(sets, work, n, size):
     """Return the minimum over all products of vertices; the attaining product is in `best`."""
     head, _, corners, _ = sets
-    levels, best, cursor, axes = (
-        work[slot.LEVELS],
-        work[slot.BEST],
-        work[slot.CURSOR],
-        work[slot.AXES],
-    )
+    levels, _, _, _, best, _ = work[: slot.ORDER]
+    _, cursor, _, axes, _ = work[slot.ORDER :]
     high, k, start, count = np.inf, 0, 0, size
     cursor[0] = head[axes[0], slot.CORNERS]
     while k >= 0:
@@ -193,7 +189,7 @@ def joint_rows(sets, rows, work, asked, balls, answers, bounds):
     radius is negative. Answers are the attaining distributions, over the stored successors.
 
     balls : kinds (R,), radii (R,), exponents (R,)
-    work  : the set as packed sets, v (K,) values, p (K + 1,), order (K,), curved (K,), axes
+    work  : the set as packed sets, v (K,) values, p (K + 1,), order (K + STACK,), curved (K,), axes
     """
     one, v, p, order, curved, axes = work
     head, data, _, _ = one
