@@ -23,7 +23,7 @@ LITTLE = 1 << 23  # bytes, too few to ask for: reading all limits takes most of 
 
 def available_memory() -> int:
     """Return how many bytes this process may still take."""
-    return max(0, min(_limits(), default=1 << 62))
+    return max(0, min([*_machine_limits(), *_process_limits()], default=1 << 62))
 
 
 def require_memory(size: float, what: str) -> None:
@@ -42,34 +42,20 @@ def require_memory(size: float, what: str) -> None:
     free = available_memory()
     if size > SHARE * free:
         raise ResourceError(
-            f"{what}: needs {gigabytes(size)} of memory, {gigabytes(free)} are free; make the "
+            f"{what}: needs {size / 1e9:.3g} GB of memory, {free / 1e9:.3g} GB are free; make the "
             "model smaller, or use a machine with more."
         )
 
 
-def gigabytes(size: float) -> str:
-    """Return a number of bytes for people."""
-    return f"{size / 1e9:.3g} GB"
-
-
-def _limits() -> Iterator[int]:
-    """Yield what every limit that can be read leaves free."""
+def _machine_limits() -> Iterator[int]:
+    """Yield what the machine leaves free, and this process' control group and those above it."""
     free = _table(MEMINFO).get("MemAvailable:")  # page cache included
     if free is not None:
         yield free * 1024
-    yield from _group_limits()
-    yield from _process_limits()
-
-
-def _group_limits() -> Iterator[int]:
-    """Yield what the limits of this process' control group and those above it leave."""
-    for line in _text(OWN_GROUP).splitlines():
-        if not line.startswith("0::"):  # a tree of the first version
-            continue
-        place = GROUPS / line[3:].lstrip("/")
+    own = [line[3:] for line in _text(OWN_GROUP).splitlines() if line.startswith("0::")]
+    for name in own:  # a tree of the first version has none
+        place = GROUPS / name.lstrip("/")
         for folder in (place, *place.parents):
-            if folder != GROUPS and GROUPS not in folder.parents:
-                break
             limit = _text(folder / "memory.max").strip()
             used = _text(folder / "memory.current").strip()
             if limit.isdigit() and used.isdigit():  # no limit is "max"

@@ -22,10 +22,13 @@ array([False,  True,  True])
 array([ 2, -1,  0])
 >>> renumbered(np.array([7, 3, 3, 9])), stable_order(np.array([7, 3, 3, 9]))
 (array([1, 0, 0, 2]), array([1, 2, 0, 3]))
+>>> [places.tolist() for _, places in alike(np.array([7, 3, 5, 7, 3]), np.array([0, 2, 2, 3, 5]))]
+[[[2]], [[0, 1], [3, 4]]]
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -142,3 +145,21 @@ def stable_order(codes: IntArray) -> IntArray:
     Numbers of up to 16 bits are sorted by their digits, several times as fast.
     """
     return np.argsort(codes.astype(np.min_scalar_type(codes.max(initial=0))), kind="stable")
+
+
+def alike(codes: IntArray, ptr: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield groups of segments (N,) with the same codes, and the places (N, n) of their entries.
+
+    Codes are not negative; empty segments are left out.
+    """
+    lengths, most = segment_lengths(ptr), int(codes.max(initial=0)) + 1
+    for n in np.unique(lengths[lengths > 0]):
+        segments = np.flatnonzero(lengths == n)
+        places = ptr[segments][:, None] + np.arange(n)
+        code = np.zeros(len(segments), dtype=np.int64)
+        for column in codes[places].T:
+            # renumber after each column, so that the code never outgrows the number of segments
+            code = renumbered(code * most + column)
+        order = stable_order(code)
+        for members in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+            yield segments[members], places[members]

@@ -18,7 +18,6 @@ from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.model.validate import require_valid
 from rfmdp.objective import (
-    MAX,
     BudgetUntil,
     Direction,
     Parity,
@@ -37,7 +36,6 @@ from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare, to_solution
 from rfmdp.outer.unbounded import solve_unbounded
-from rfmdp.sets.supports import DoubtfulSupport, decided
 from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
@@ -128,10 +126,7 @@ def solve(
     task = prepare(pose(model, specification), method, limits, interest)
     guess = _guess(task.problem, warm)
     with task.stats.phase("solve"):
-        try:
-            result = _run(task, guess)
-        except DoubtfulSupport:
-            result = _run_both(task, method, guess)
+        result = _run(task, guess)
     return to_solution(task, specification, method.name, result)
 
 
@@ -224,27 +219,6 @@ def _run(task: Task, warm: FloatArray | None) -> StateBounds:
     except LimitReached as reached:  # before there was anything to prove
         result = nothing_proven(problem, reached.status)
     return solve_prefix(task, result) if problem.steps else result
-
-
-def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> StateBounds:
-    """Find bounds where floats cannot tell which outcomes nature can empty.
-
-    Each side is that of sets for which they can, a little larger or smaller, whichever is worse for
-    it: nature who minimises gets more members for the lower bound and fewer for the upper one.
-    """
-    problem = task.problem
-    more = -1.0 if problem.nature is MAX else 1.0
-    result: list[StateBounds] = []
-    for side in (more, -more):
-        model = replace(problem.model, marginals=decided(problem.model.marginals, side))
-        moved = replace(problem, model=model)
-        result.append(_run(prepare(moved, inner, task.limits, task.interest, task.stats), warm))
-    below, above = result
-    best = below if problem.agent is MAX else above
-    return replace(
-        best, lower=below.lower, upper=above.upper, stopped=below.stopped or above.stopped,
-        witness=None,
-    )  # fmt: skip
 
 
 def evaluate(

@@ -1,12 +1,10 @@
 """Work on all cores: a kernel is called for parts of its rows, by Python threads.
 
-Kernels release the interpreter's lock, so threads of Python run them side by side. numba's own
-parallel loops would do the same and compile every kernel three more times over; besides, its
-default threads abort the process when two Python threads meet in one of them.
+Kernels release the interpreter's lock. numba's own parallel loops would compile every kernel three
+more times over, and abort where two Python threads meet in one of them.
 
 How many threads: `set_threads(n)`, or NUMBA_NUM_THREADS before the start; else one per core. Every
-row is computed by itself, in scratch memory that it does not read before writing, so that results
-do not depend on the number of threads.
+row is computed by itself, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -39,16 +37,9 @@ def set_threads(count: int) -> None:
 
 
 def spread(count: int, weight: float, run: Callable[[int, slice], None]) -> None:
-    """Call `run(slot, part)` for parts that cover range(count).
+    """Call `run(slot, part)` for slices that cover range(count), in threads if that is worth it.
 
-    Parameters
-    ----------
-    count
-        Number of rows.
-    weight
-        Joint outcomes of a typical row; little work stays in the calling thread.
-    run
-        Does a part; calls with one slot number follow each other.
+    Calls with one slot number follow each other. `weight` is the joint outcomes of a typical row.
     """
     slots = int(count * weight / PART)
     slots = min(threads(), slots) if slots > 1 else slots

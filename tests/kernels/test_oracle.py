@@ -11,7 +11,7 @@ from numba import njit
 from examples import half
 from kernels import twins
 from rfmdp.inner.packing import corners_of, pack_sets
-from rfmdp.kernels import layout, oracle, primitives, products, rows
+from rfmdp.kernels import decorator, layout, oracle, primitives, products, rows
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
@@ -41,6 +41,7 @@ def pack(sets):
 @cache
 def compiled(step):
     """Return a kernel that does nothing but take a step, which Python cannot call."""
+    decorator._get_ready()
 
     @njit
     def call(*arguments):
@@ -170,14 +171,13 @@ def test_margin_equals_the_rule():
 def test_product_bounds_equal_the_products(problem):
     """Bounds of joint outcomes are the products of the marginals' bounds, in C order."""
     model, _ = joined_model([problem])
-    head, data, _, _ = pack_sets(model.marginals, corners_of(model))
+    sets = pack_sets(model.marginals, corners_of(model))
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
     ends = [twins.bounds(exact_vertices(s)) for s in problem.sets]
-    box = np.zeros(2 * total)
-    _, _, size, free = products.product_box(head, data, axes, len(axes), total, box)
-    assert size == total
-    lower, slack = np.split(box, 2)
+    box = np.zeros(layout.LOWER + 3 * total)
+    products.product_box(sets, axes, len(axes), total, box)
+    lower, slack, _ = np.split(box[layout.LOWER :], 3)
     for found, side in ((lower, 0), (lower + slack, 1)):
         exact = rational.product([end[side] for end in ends])
         assert found == pytest.approx([float(x) for x in exact], abs=1e-14)
-    assert free == pytest.approx(1.0 - lower.sum(), abs=1e-14)
+    assert box[layout.FREE] == pytest.approx(1.0 - lower.sum(), abs=1e-14)

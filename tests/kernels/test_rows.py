@@ -8,14 +8,13 @@ from hypothesis import given
 
 from examples import half
 from kernels import twins
+from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.packing import (
     NO_ANSWERS,
     PackedModel,
     branching_weight,
     corners_of,
-    interval_scratch,
     pack_rows,
-    scratch,
 )
 from rfmdp.kernels import exact, pair, products
 from rfmdp.kernels.layout import MARGINALS
@@ -27,12 +26,12 @@ from row_problems import boxes, finite_sets, row_problems
 from set_twins import vertices as exact_vertices
 
 
-def bind(problem, weights=True, memory=scratch):
+def bind(problem, weights=True):
     """Return a packed model of one row with all vertices listed, and values."""
     model = problem.model()
     layout = pack_rows(model, branching_weight(model)) if weights else pack_rows(model)
     corners = corners_of(model, np.arange(len(model.marginals)))
-    packed = PackedModel(model, MIN, layout, corners, memory)
+    packed = PackedModel(model, MIN, layout, corners)
     return packed, np.concatenate([[0.0], problem.values])
 
 
@@ -127,7 +126,9 @@ def test_sequential_rows_equals_the_contraction(problem):
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
 def test_interval_rows_equals_merged_intervals(problem):
     """PRISM's semantics, in which outcomes that meet in one successor add their intervals up."""
-    packed, values = bind(problem, weights=False, memory=interval_scratch)
+    model = problem.model()
+    prepared = IntervalArithmetic().prepare(model, MIN)
+    values = np.concatenate([[0.0], problem.values])
     value = twins.interval_arithmetic(
         [exact_vertices(s) for s in problem.sets],
         problem.successors.tolist(),
@@ -135,8 +136,7 @@ def test_interval_rows_equals_merged_intervals(problem):
     )
     outcomes = len(problem.successors)
     margin = backup_margin(outcomes, problem.span, np.abs(problem.tensor).max() + problem.span)
-    for function in both(products.interval_rows):
-        below, above = np.zeros((2, 1))
-        run(function, packed, values, (below, above))
-        assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
-        assert above[0] == np.inf
+    below, above = np.zeros((2, model.rows))
+    prepared.backup(values, np.zeros(1, np.int64), below, above)
+    assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
+    assert above[0] == np.inf

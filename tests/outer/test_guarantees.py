@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp.inner.exact import Exact
-from rfmdp.inner.protocol import PreparedRows, Side
+from rfmdp.inner.protocol import PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.outer.settings import Limits
@@ -32,7 +32,7 @@ class Loose:
             below[which] -= off[which, 0]
             above[which] += off[which, 1]
 
-        return PreparedRows(Side.BOTH, backup, rows.respond)
+        return PreparedInner(Side.BOTH, backup, rows.respond)
 
 
 @pytest.mark.parametrize("agent", [MAX, MIN])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from rfmdp.inner.packing import (
     corners_of,
     pack_rows,
 )
-from rfmdp.inner.protocol import InnerStats, Side
+from rfmdp.inner.protocol import InnerStats, PreparedInner, Side
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -48,83 +48,56 @@ class Exact:
     tolerance: float = EXACT
     node_limit: int = 1_000_000
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedExact:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model; every set that has a linear minimiser fits."""
-        return PreparedExact(self, model, nature)
+        packed = cache(lambda: _packed(model, nature))  # when first used
+        stats, limits = InnerStats(), (self.tolerance, self.node_limit)
+
+        def solve(
+            value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray
+        ) -> IntArray:
+            """Solve rows; return the nodes of each as `kernels.exact.solve_tensor`."""
+            from rfmdp.kernels.exact import exact_rows
+            from rfmdp.kernels.pair import pair_rows
+
+            (where, answer), (arrays, are_pairs) = answers, packed()
+            pairs, nodes = are_pairs[rows], np.empty(len(rows), dtype=np.int64)
+            for kernel, chosen in ((pair_rows, pairs), (exact_rows, ~pairs)):
+                mine = np.flatnonzero(chosen)
+                if len(mine):  # a kernel that is not needed is not compiled
+                    own = where[mine] if len(where) else where
+                    visited = nodes[mine]
+                    arrays.run(kernel, value, rows[mine], *limits, (own, answer), bounds, visited)
+                    nodes[mine] = visited
+            return nodes
+
+        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+            nodes = solve(value, rows, NO_ANSWERS, *bounds)
+            stats.branched += int(np.count_nonzero(nodes))
+            stats.nodes += int(np.where(nodes < 0, -1 - nodes, nodes).sum())
+            stats.open_rows += int(np.count_nonzero(nodes < 0))
+
+        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+            return packed()[0].respond(solve, value, rows)
+
+        def marginals(value: FloatArray, rows: IntArray) -> FloatArray:
+            return packed()[0].marginals(solve, value, rows)
+
+        return PreparedInner(Side.BOTH, backup, respond, stats, marginals)
 
 
-class PreparedExact:
-    """`Exact` bound to a model and a direction; packed when first used."""
+def _packed(model: FactoredMDP, nature: Direction) -> tuple[PackedModel, BoolArray]:
+    """Return the rows, with the vertices of all sets that a tree may branch on, and pairs (R,).
 
-    proves = Side.BOTH
-
-    def __init__(self, settings: Exact, model: FactoredMDP, nature: Direction) -> None:
-        self.stats = InnerStats()
-        self._settings = settings
-        self._model, self._nature = model, nature
-
-    @cached_property
-    def _packed(self) -> PackedModel:
-        """The rows, with the vertices of all sets that a tree may branch on."""
-        model = self._model
-        weight = branching_weight(model)
-        layout = pack_rows(model, weight)
-        inside = np.ones(len(model.row_marginals), dtype=np.bool_)
-        ends = model.marginal_ptr[1:][segment_lengths(model.marginal_ptr) > 0]
-        inside[ends - 1] = False  # the last factor is only given to its minimiser
-        branched = np.unique(layout.rows[MARGINALS][inside])
-        known = (model.marginals.kind[branched] != Kind.LP) & (
-            weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
-        )
-        return PackedModel(model, self._nature, layout, corners_of(model, branched[known]))
-
-    @cached_property
-    def _pairs(self) -> BoolArray:
-        """Rows of two marginals, both boxes or points (R,): they have an own kernel."""
-        model = self._model
-        other = model.marginals.kind[model.row_marginals] > Kind.BOX
-        two: BoolArray = segment_lengths(model.marginal_ptr) == 2
-        return two & ~segment_any(other, model.marginal_ptr)
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill both sides of the wanted rows."""
-        nodes = self._solve(value, rows, NO_ANSWERS, below, above)
-        stats = self.stats
-        stats.branched += int(np.count_nonzero(nodes))
-        stats.nodes += int(np.where(nodes < 0, -1 - nodes, nodes).sum())
-        stats.open_rows += int(np.count_nonzero(nodes < 0))
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's best products over the successors of `rows`, concatenated."""
-        return self._packed.respond(self._solve, value, rows)
-
-    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's best marginals for `rows` in the model's order, concatenated."""
-        return self._packed.marginals(self._solve, value, rows)
-
-    def _solve(
-        self,
-        value: FloatArray,
-        rows: IntArray,
-        answers: Answers,
-        below: FloatArray,
-        above: FloatArray,
-    ) -> IntArray:
-        """Solve the wanted rows; return the nodes of each as `kernels.exact.solve_tensor`."""
-        from rfmdp.kernels.exact import exact_rows
-        from rfmdp.kernels.pair import pair_rows
-
-        limits = self._settings.tolerance, self._settings.node_limit
-        (where, answer), bounds, pairs = answers, (below, above), self._pairs[rows]
-        nodes = np.empty(len(rows), dtype=np.int64)
-        for kernel, chosen in ((pair_rows, pairs), (exact_rows, ~pairs)):
-            mine = np.flatnonzero(chosen)
-            if len(mine):  # a kernel that is not needed is not compiled
-                own = where[mine] if len(where) else where
-                visited = nodes[mine]
-                wanted = *limits, (own, answer), bounds, visited
-                self._packed.run(kernel, value, rows[mine], *wanted)
-                nodes[mine] = visited
-        return nodes
+    Pairs are rows of two marginals, both boxes or points: they have a kernel of their own.
+    """
+    kinds, arity = model.marginals.kind, segment_lengths(model.marginal_ptr)
+    weight = branching_weight(model)
+    layout = pack_rows(model, weight)
+    inside = np.ones(len(model.row_marginals), dtype=np.bool_)
+    inside[model.marginal_ptr[1:][arity > 0] - 1] = False  # the last is only given to its minimiser
+    branched = np.unique(layout.rows[MARGINALS][inside])
+    few = weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
+    corners = corners_of(model, branched[few & (kinds[branched] != Kind.LP)])
+    pairs = (arity == 2) & ~segment_any(kinds[model.row_marginals] > Kind.BOX, model.marginal_ptr)
+    return PackedModel(model, nature, layout, corners), pairs

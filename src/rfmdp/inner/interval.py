@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rfmdp.inner.packing import PackedModel, interval_scratch
-from rfmdp.inner.protocol import PreparedRows, relaxation_side
+import numpy as np
+
+from rfmdp.inner.packing import joint_relaxation
+from rfmdp.inner.protocol import PreparedInner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.sets.marginals import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +24,8 @@ class IntervalArithmetic:
 
     name: ClassVar[str] = "interval"  # as on the command line
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model."""
-        from rfmdp.kernels.products import interval_answers, interval_rows
-
         model = model.with_marginals(model.marginals.as_stated())
-        packed = PackedModel(model, nature, memory=interval_scratch)
-
-        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
-            packed.run(interval_rows, value, rows, bounds)
-
-        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
-            return packed.joint(interval_answers, value, rows)
-
-        return PreparedRows(relaxation_side(nature), backup, respond)
+        boxes = np.full(model.rows, Kind.BOX, np.int64), np.full(model.rows, -1.0)
+        return joint_relaxation(model, nature, (*boxes, np.ones(model.rows)))

@@ -32,7 +32,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rfmdp.errors import SolverError, UnsupportedError
-from rfmdp.inner.protocol import InnerStats, Side, leave_open, relaxation_side
+from rfmdp.inner.protocol import InnerStats, PreparedInner, Side, leave_open, relaxation_side
+from rfmdp.kernels.oracle import box_member
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment, starts
@@ -72,53 +73,38 @@ class McCormick:
 
     variant: Variant = Variant.MARGINALISED
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedMcCormick:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model; every kind of set fits."""
-        return PreparedMcCormick(model, nature, self.variant)
+        side, stats, sign = relaxation_side(nature), InnerStats(), -nature.sign
+        product_of = lru_cache(PROGRAMMES)(lambda ids: _Product(model, ids, self.variant))
 
-
-class PreparedMcCormick:
-    """`McCormick` bound to a model and a direction."""
-
-    def __init__(self, model: FactoredMDP, nature: Direction, variant: Variant) -> None:
-        self.proves, self.stats = relaxation_side(nature), InnerStats()
-        self._model, self._sign = model, -nature.sign
-        self._product = lru_cache(PROGRAMMES)(lambda ids: _Product(model, ids, variant))
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the proven side of `rows` and an infinity on the other."""
-        leave_open(self.proves, rows, below, above)
-        bound = below if Side.BELOW in self.proves else above
-        for row in rows.tolist():
-            bound[row] = self._solve(value, row)[0]
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the optimal h of the relaxation over the successors of `rows`."""
-        answers = [self._solve(value, row)[1] for row in rows.tolist()]
-        return np.concatenate([np.empty(0), *answers])
-
-    def _solve(self, value: FloatArray, row: int) -> tuple[float, FloatArray]:
-        """Return the bound of a row and the joint distribution that it stands for."""
-        model = self._model
-        product = self._product(tuple(model.row_marginals[segment(model.marginal_ptr, row)]))
-        successors = value[model.successors[segment(model.successor_ptr, row)]]
-        reference, span = float(successors[0]), float(np.ptp(successors))
-        values = self._sign * (successors - reference)
-        tensor: FloatArray = np.bincount(product.entry, product.weight * values).astype(float)
-        if product.uncertain < 2:
-            minimum, error, joint = product.greedy(tensor)
-        else:
-            self.stats.nodes += 1
+        def solve(value: FloatArray, row: int) -> tuple[float, FloatArray]:
+            """Return the bound of a row and the joint distribution that it stands for."""
+            product = product_of(tuple(model.row_marginals[segment(model.marginal_ptr, row)]))
+            successors = value[model.successors[segment(model.successor_ptr, row)]]
+            reference, span = float(successors[0]), float(np.ptp(successors))
+            weighted = product.weight * (sign * (successors - reference))
+            tensor: FloatArray = np.bincount(product.entry, weighted).astype(float)
+            stats.nodes += product.uncertain > 1
             try:
-                minimum, error, joint = product.relax(tensor, span)
+                minimum, error, joint = product.solve(tensor, span)
             except SolverError as failure:
-                raise SolverError(
-                    f"McCormick, row {row} ({model.row_name(row)}): {failure}"
-                ) from None
-        error += backup_margin(product.terms, span, float(np.abs(successors).max()))
-        return reference + self._sign * (minimum - error - product.slack * span), joint
+                name = model.row_name(row)
+                raise SolverError(f"McCormick, row {row} ({name}): {failure}") from None
+            error += backup_margin(product.terms, span, float(np.abs(successors).max()))
+            return reference + sign * (minimum - error - product.slack * span), joint
+
+        def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+            leave_open(side, rows, below, above)
+            bound = below if Side.BELOW in side else above
+            for row in rows.tolist():
+                bound[row] = solve(value, row)[0]
+
+        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+            """Return the optimal h of the relaxation over the successors of `rows`."""
+            return np.concatenate([np.empty(0), *(solve(value, row)[1] for row in rows.tolist())])
+
+        return PreparedInner(side, backup, respond, stats)
 
 
 class _Box(NamedTuple):
@@ -160,20 +146,17 @@ class _Product:
             lp = programme(free, variant)
             self._relaxed = lp, _Solver(lp)
 
-    def greedy(self, tensor: FloatArray) -> tuple[float, float, FloatArray]:
-        """Return minimum, error and joint distribution of one uncertain marginal."""
-        order = np.argsort(tensor, kind="stable")
-        low, width, _, free = self._box
-        p, wide = low.copy(), width[order]
-        p[order] += np.clip(free - np.cumsum(np.append(0.0, wide[:-1])), 0.0, wide)
-        return float(p @ tensor), 0.0, self._joint(p)
-
-    def relax(self, tensor: FloatArray, span: float) -> tuple[float, float, FloatArray]:
-        """Return the same of the programme, solved; the error bounds that of the minimum.
+    def solve(self, tensor: FloatArray, span: float) -> tuple[float, float, FloatArray]:
+        """Return minimum, a bound of its error, and the joint distribution; of a row's tensor.
 
         With A the tensor, I the prefix and j the last outcome, the objective is
         sum A h = sum A (L_I l_j + L_I w_j x_j + W_I l_j xi_I + W_I w_j t_Ij).
         """
+        if self.uncertain < 2:  # the lowest entries are filled up
+            p, (low, width, _, free) = np.empty(len(tensor)), self._box
+            box = np.concatenate([low, width]), 0, len(p), free
+            box_member(box, np.argsort(tensor, kind="stable"), p, 0)
+            return float(p @ tensor), 0.0, self._joint(p)
         lp, solver = self._relaxed
         x, xi, t, (low_P, width_P, *_), (low, width, *_) = lp.last
         A, widths = tensor.reshape(t.shape), np.outer(width_P, width)

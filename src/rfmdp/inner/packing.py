@@ -6,25 +6,24 @@ read-only arrays apart by type, and one type means one compilation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.protocol import successor_starts
+from rfmdp.inner.protocol import PreparedInner, relaxation_side, successor_starts
 from rfmdp.kernels import layout
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import LatticeMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import (
+    alike,
     owners,
-    renumbered,
     segment,
     segment_lengths,
     segment_sum,
-    stable_order,
     starts,
 )
 from rfmdp.sets.marginals import Kind, Marginals
@@ -225,8 +224,16 @@ def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
     ordered = ids.copy()
     kind = np.zeros(model.rows, dtype=np.int32)
     tables, permutations = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
-    moved = _reordered(model, weight) if weight is not None and len(ids) else ()
-    for axes, rows, places in moved:
+    groups: Iterable[tuple[IntArray, IntArray]] = ()
+    if weight is None:
+        weight = np.zeros(len(sizes), dtype=np.int64)
+    else:
+        types = np.unique(np.stack([sizes, weight]), axis=1, return_inverse=True)[1].reshape(-1)
+        groups = alike(types[ids], model.marginal_ptr)
+    for rows, places in groups:
+        axes = np.argsort(weight[ids[places[0]]], kind="stable")
+        if np.all(axes == np.arange(len(axes))):
+            continue
         shape = sizes[ids[places[0]]]
         table = np.arange(np.prod(shape)).reshape(shape).transpose(axes).ravel()
         kind[rows] = len(tables)
@@ -238,31 +245,6 @@ def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
         *(starts([len(table) for table in tables]), np.concatenate(tables)),
     )
     return Layout(tuple(frozen(array) for array in arrays), tuple(permutations))
-
-
-def _reordered(
-    model: FactoredMDP, weight: IntArray
-) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-    """Yield the axes (n,) of rows (N,) that get another order, and places (N, n) of marginals.
-
-    The marginals of rows that come together agree in size and weight.
-    """
-    _, types = np.unique(np.stack([model.marginals.sizes, weight]), axis=1, return_inverse=True)
-    types = types.reshape(-1)
-    arity = segment_lengths(model.marginal_ptr)
-    for n in np.unique(arity[arity > 1]):
-        rows = np.flatnonzero(arity == n)
-        places = model.marginal_ptr[rows][:, None] + np.arange(n)
-        kinds = types[model.row_marginals[places]]
-        code = np.zeros(len(rows), dtype=np.int64)
-        for column in kinds.T:
-            # renumber after each column, so that the code never outgrows the number of rows
-            code = renumbered(code * (int(kinds.max()) + 1) + column)
-        order = stable_order(code)
-        for members in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-            axes = np.argsort(weight[model.row_marginals[places[members[0]]]], kind="stable")
-            if np.any(axes != np.arange(n)):
-                yield axes, rows[members], places[members]
 
 
 def scratch(model: FactoredMDP) -> Work:
@@ -284,28 +266,33 @@ def scratch(model: FactoredMDP) -> Work:
     return (*arrays, *zeros_apart([d, n, n * d, n], np.int64), curved)
 
 
-def interval_scratch(model: FactoredMDP) -> Work:
-    """Return memory for one thread of `kernels.products`: tensor (K), box (2 K), order, axes."""
+def joint_relaxation(
+    model: FactoredMDP, nature: Direction, balls: tuple[IntArray, FloatArray, FloatArray]
+) -> PreparedInner:
+    """Return a relaxation of one set per row over its joint outcomes; see `products.joint_rows`."""
     from rfmdp.kernels.primitives import STACK
+    from rfmdp.kernels.products import joint_rows
 
-    size, n, _ = _largest(model)
-    floats = zeros_apart([size, 2 * size], np.float64)
-    return (*floats, *zeros_apart([size + STACK, n], np.int64))
+    def memory(model: FactoredMDP) -> Work:
+        size, n, _ = _largest(model)
+        lengths = [layout.LOWER + 3 * size, size, size + 1, size]
+        data, v, p, curved = zeros_apart(lengths, np.float64)
+        order, axes, head = zeros_apart([size + STACK, n, 5], np.int64)
+        one = head.reshape(1, 5), data, frozen(np.zeros(0)), minimiser_address(balls[0])
+        return one, v, p, order, curved, axes
 
+    packed = PackedModel(model, nature, memory=memory)
 
-def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
-    """Return memory for one thread of `kernels.products`: a set, v, p, order, curved.
+    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+        packed.run(joint_rows, value, rows, balls, NO_ANSWERS, bounds)
 
-    kinds : of the balls
-    """
-    from rfmdp.kernels.primitives import STACK
+    def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+        begin = successor_starts(model, rows)
+        answers, ignored = (begin, np.empty(begin[-1])), tuple(np.empty((2, model.rows)))
+        packed.run(joint_rows, value, rows, balls, answers, ignored)
+        return answers[1]
 
-    size, _, _ = _largest(model)
-    data, v, p, curved = zeros_apart([layout.LOWER + 3 * size, size, size + 1, size], np.float64)
-    head, corners = np.zeros((1, 5), dtype=np.int64), frozen(np.zeros(0))
-    ball = head, data, corners, minimiser_address(kinds)
-    (order,) = zeros_apart([size + STACK], np.int64)
-    return ball, v, p, order, curved
+    return PreparedInner(relaxation_side(nature), backup, respond)
 
 
 def zeros_apart(lengths: list[int], kind: type) -> list[AnyArray]:

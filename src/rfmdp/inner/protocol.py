@@ -59,39 +59,31 @@ class InnerStats:
     open_rows: int = 0  # stopped at a limit with a gap left
 
 
-class PreparedInner(Protocol):
-    """An inner solver bound to a model and a direction."""
-
-    proves: Side
-    stats: InnerStats
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill `below[rows]` and `above[rows]` (both of shape (R,)) with proven bounds."""
-        ...
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's answer as distributions over the successors of `rows`, concatenated.
-
-        The distribution belongs to the set that the solver works with (the exact product
-        or its relaxation) and attains, to rounding, the value of `backup`.
-        """
-        ...
-
-
 Backup: TypeAlias = Callable[[FloatArray, IntArray, FloatArray, FloatArray], None]
 Respond: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 
 
+def _no_marginals(value: FloatArray, rows: IntArray) -> FloatArray:
+    raise UnsupportedError("Only `Exact` answers with the marginals of a row.")
+
+
 @dataclass(slots=True, eq=False)
-class PreparedRows:
-    """A `PreparedInner` that is two functions."""
+class PreparedInner:
+    """An inner solver bound to a model and a direction.
+
+    `backup(value, rows, below, above)` fills `below[rows]` and `above[rows]`, both of shape (R,).
+
+    `respond(value, rows)` returns nature's answer as distributions over the successors of `rows`,
+    concatenated. They belong to the set that the solver works with (the exact product or its
+    relaxation) and attain, to rounding, the value of `backup`. `Exact` has `marginals`, too: the
+    answer as distributions of the marginals of `rows`, in the model's order.
+    """
 
     proves: Side
     backup: Backup
     respond: Respond
     stats: InnerStats = field(default_factory=InnerStats)
+    marginals: Respond = _no_marginals
 
 
 class Inner(Protocol):
@@ -126,7 +118,7 @@ class OneSided:
         """That of the solver."""
         return self.inner.name
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind the solver; raise `UnsupportedError` if it does not prove that side."""
         prepared = self.inner.prepare(model, nature)
         side = relaxation_side(nature)
@@ -140,4 +132,4 @@ class OneSided:
             prepared.backup(value, rows, below, above)
             leave_open(side, rows, below, above)
 
-        return PreparedRows(side, backup, prepared.respond, prepared.stats)
+        return PreparedInner(side, backup, prepared.respond, prepared.stats)

@@ -16,14 +16,14 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packing import NO_ANSWERS, PackedModel, ball_scratch
-from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
+from rfmdp.inner.packing import joint_relaxation
+from rfmdp.inner.protocol import PreparedInner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import owners, segment_lengths
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Kind
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class RadiusSum:
 
     name: ClassVar[str] = "radius-sum"  # as on the command line
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model of Lp balls.
 
         Raises
@@ -41,29 +41,13 @@ class RadiusSum:
             If a row has a marginal that is no Lp ball, or balls of different exponents.
             Singletons, and balls of radius zero, fit every exponent.
         """
-        from rfmdp.kernels.products import radius_sum_rows
-
         radius, exponent = _row_balls(model)
-        nominals = model.marginals.outcome_ptr, model.marginals.nominal
         kind = np.select(
             [radius == 0.0, exponent == 1.0, np.isinf(exponent)],
             [Kind.SINGLETON, Kind.L1, Kind.BOX],
             Kind.LP,
         )
-        balls = kind.astype(np.int64), radius, exponent
-        packed = PackedModel(model, nature, memory=lambda model: ball_scratch(model, kind))
-
-        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
-            packed.run(radius_sum_rows, value, rows, balls, nominals, NO_ANSWERS, bounds)
-
-        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
-            begin = successor_starts(model, rows)
-            answers = (begin, np.empty(begin[-1]))
-            ignored = tuple(np.empty((2, model.rows)))
-            packed.run(radius_sum_rows, value, rows, balls, nominals, answers, ignored)
-            return answers[1]
-
-        return PreparedRows(relaxation_side(nature), backup, respond)
+        return joint_relaxation(model, nature, (kind.astype(np.int64), radius, exponent))
 
 
 def _row_balls(model: FactoredMDP) -> tuple[FloatArray, FloatArray]:

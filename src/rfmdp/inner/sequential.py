@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.inner.packing import PackedModel, branching_weight, pack_rows
-from rfmdp.inner.protocol import PreparedRows, Side, leave_open, relaxation_side, successor_starts
+from rfmdp.inner.protocol import PreparedInner, Side, leave_open, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -24,7 +24,7 @@ class Sequential:
 
     name: ClassVar[str] = "sequential"  # as on the command line
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model; every set that has a linear minimiser fits."""
         from rfmdp.kernels.products import sequential_answers, sequential_rows
 
@@ -57,4 +57,4 @@ class Sequential:
                 order.run(sequential_answers, value, rows[mine], begin[mine], out)
             return out
 
-        return PreparedRows(proves, backup, respond)
+        return PreparedInner(proves, backup, respond)

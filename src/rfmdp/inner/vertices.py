@@ -10,7 +10,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.packing import NO_ANSWERS, Answers, PackedModel, corners_of
-from rfmdp.inner.protocol import PreparedRows, Side
+from rfmdp.inner.protocol import PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_lengths, segment_sum
@@ -34,7 +34,7 @@ class VertexEnumeration:
     vertex_limit: int = 100_000
     product_limit: int = 100_000_000
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
         used = np.unique(model.row_marginals).astype(np.int64)
         try:
@@ -60,4 +60,4 @@ class VertexEnumeration:
         def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
             solve(value, rows, NO_ANSWERS, *bounds)
 
-        return PreparedRows(Side.BOTH, backup, partial(packed.respond, solve))
+        return PreparedInner(Side.BOTH, backup, partial(packed.respond, solve))

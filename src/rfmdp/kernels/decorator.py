@@ -13,8 +13,6 @@ Kernels work on the arrays that they are handed. They allocate none and count no
 atomic counter of every array of every call would cost more than most steps. So tuples of arrays are
 free to hand around.
 
-Of processes that need the same kernel at once, one compiles it and the others wait for the result.
-
 numba is imported when the first kernel is compiled. A command may have it wait (`interpreting`):
 a tiny model is solved by the text of kernels before numba would be there.
 
@@ -30,7 +28,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -72,7 +70,9 @@ class Kernel:
         if self._compiled is None:
             if _disabled() or _is_interpreted():
                 return self.as_python(*arguments)
-            self.compile(_types(arguments))
+            from numba import typeof
+
+            self.compile(tuple(typeof(value) for value in arguments))
         return self._compiled(*arguments)
 
     def as_python(self, *arguments: Any) -> Any:
@@ -85,13 +85,12 @@ class Kernel:
         _get_ready()
         from numba import njit
 
-        with _alone(self.py_func):
-            compiled = self._compiled
-            if compiled is None:
-                with _folder():
-                    compiled = njit(cache=True, **_OPTIONS, **_NO_ENTRY)(self.py_func)
-            compiled.compile(types)
-            self._compiled = compiled
+        compiled = self._compiled
+        if compiled is None:
+            with _folder():
+                compiled = njit(cache=True, **_OPTIONS, **_NO_ENTRY)(self.py_func)
+        compiled.compile(types)
+        self._compiled = compiled
 
     @property
     def signatures(self) -> list[Any]:
@@ -118,7 +117,7 @@ def _step(function: Callable[..., Any], **more: bool) -> Any:
 
         register_jitable(**_OPTIONS, **_NO_ENTRY, **more)(function)
 
-    before_compiling(register)
+    _before.append(register)
     return function
 
 
@@ -154,7 +153,7 @@ def address_of(function: Callable[..., Any], signature: Any) -> int:
     _get_ready()
     from numba import cfunc
 
-    with _alone(function), _folder():
+    with _folder():
         return int(cfunc(signature, cache=True, **_OPTIONS)(function).address)
 
 
@@ -198,12 +197,6 @@ def _is_interpreted() -> bool:
     return _patience > 0
 
 
-def _types(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    from numba import typeof
-
-    return tuple(typeof(value) for value in arguments)
-
-
 @contextmanager
 def _folder() -> Iterator[None]:
     """Have numba keep what is decorated within the block in the folder of the kernels."""
@@ -216,32 +209,6 @@ def _folder() -> Iterator[None]:
             yield
         finally:
             config.CACHE_DIR = before
-
-
-@contextmanager
-def _alone(function: Callable[..., Any]) -> Iterator[None]:
-    """Keep other processes from compiling this function; the end of a process frees it, too.
-
-    Where the system cannot lock files, all compile.
-    """
-    try:
-        import fcntl
-
-        os.makedirs(cache_folder(), exist_ok=True)
-        lock = os.open(_lock(function), os.O_CREAT | os.O_RDWR, 0o600)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _lock(function: Callable[..., Any]) -> str:
-    return os.path.join(cache_folder(), f"{function.__module__}.{function.__qualname__}.lock")
 
 
 @cache

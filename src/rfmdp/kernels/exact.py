@@ -68,8 +68,8 @@ def descend(sets, work, n, size, width):
 
     The bounds per outcome of the first factor are kept in `slices`, for the tree.
     """
-    levels, slices, folds = work[slot.LEVELS], work[slot.SLICES], work[slot.FOLDS]
-    point, p, axes = work[slot.POINT], work[slot.MEMBER], work[slot.AXES]
+    levels, slices, folds, point, _, p = work[: slot.ORDER]
+    axes = work[slot.AXES]
     start, count, place = 0, size, 0
     low, high = 0.0, 0.0
     for k in range(n):
@@ -95,12 +95,8 @@ def descend(sets, work, n, size, width):
 @inline_kernel
 def contract_others(head, work, n, keep, size, width):
     """Contract all axes but `keep` by the marginals in `point`; fills folds[0 : d_keep]."""
-    tensor, out, point, axes = (
-        work[slot.LEVELS],
-        work[slot.FOLDS],
-        work[slot.POINT],
-        work[slot.AXES],
-    )
+    tensor, _, out, point, _, _ = work[: slot.ORDER]
+    axes = work[slot.AXES]
     if n == 1:
         for f in range(size):
             out[f] = tensor[f]
@@ -163,14 +159,9 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     limit : nodes to look at, at most; if there are more, limit + 1 is returned
     """
     head, data, corners, _ = sets
-    levels, slices, folds, p = (
-        work[slot.LEVELS],
-        work[slot.SLICES],
-        work[slot.FOLDS],
-        work[slot.MEMBER],
-    )
-    cursor, classes, axes = work[slot.CURSOR], work[slot.CLASSES], work[slot.AXES]
-    stride, most = p.shape[0], work[slot.ORDER].shape[0]  # per depth, in `slices` and in `classes`
+    levels, slices, folds, _, _, p = work[: slot.ORDER]
+    order, cursor, classes, axes, _ = work[slot.ORDER :]
+    stride, most = p.shape[0], order.shape[0]  # per depth, in `slices` and in `classes`
     nodes, k, start, count, least = 0, 0, 0, size, high
     alike = alike_outcomes(head, data, axes, n, levels, size, folds, classes)
     cursor[0] = head[axes[0], slot.CORNERS]
@@ -222,13 +213,8 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
 @inline_kernel
 def remember(head, corners, work, leaf, width):
     """Copy vertices of the axes before `leaf`, p for it and `point` for those behind to `best`."""
-    point, best, p, cursor, axes = (
-        work[slot.POINT],
-        work[slot.BEST],
-        work[slot.MEMBER],
-        work[slot.CURSOR],
-        work[slot.AXES],
-    )
+    _, _, _, point, best, p = work[: slot.ORDER]
+    cursor, axes = work[slot.CURSOR], work[slot.AXES]
     for i in range(width):
         best[i] = point[i]
     place = 0

@@ -16,7 +16,7 @@ scratch  tensor, delta: words of the successors of a row, changes of words by al
 from rfmdp.kernels import addresses as at
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.machine import run
-from rfmdp.kernels.tables import key_slot, state_slot
+from rfmdp.kernels.tables import enter_state, key_slot
 
 
 @inline_kernel
@@ -89,22 +89,6 @@ def _expand_tensor(count, memory, distributions, marginals, known, scratch):
                     tensor[i * outcomes + o, w] = head + delta[first + o, w]
         size *= outcomes
     return size, stored
-
-
-@inline_kernel
-def _number(size, begin, memory, states, tensor, successors):
-    """Give numbers to the successors of a row; fills `successors[begin : begin + size]`."""
-    known, table = states
-    count, dense = memory[at.STATES], memory[at.DENSE]
-    for i in range(size):
-        slot = tensor[i, 0] if dense else state_slot(tensor, i, table, known)
-        if table[slot] == 0:
-            for w in range(known.shape[1]):
-                known[count, w] = tensor[i, w]
-            count += 1
-            table[slot] = count
-        successors[begin + i] = table[slot] - 1
-    memory[at.STATES] = count
 
 
 @inline_kernel
@@ -267,7 +251,12 @@ def explore(machine, vectors, states, explored, scratch, pause):
                 size, stored = _expand_tensor(
                     count, memory, distributions, marginals, known, scratch
                 )
-                _number(size, begin, memory, states, tensor, successors)
+                known_states, dense = memory[at.STATES], memory[at.DENSE]
+                for i in range(size):
+                    successors[begin + i], known_states = enter_state(
+                        tensor, i, states, known_states, dense
+                    )
+                memory[at.STATES] = known_states
                 r = memory[at.ROWS]
                 label = group - memory[memory[at.ALONE]]
                 rows[r, at.SOURCE] = s

@@ -58,19 +58,6 @@ def list_predecessors(edges, last_S, place_S, pred_rows):
 
 
 @kernel
-def rows_hit(edges, hit_S, out_R):
-    """Fill out[r]: row r may move into `hit`."""
-    _, _, successor_ptr, successors = edges
-    for r in range(out_R.shape[0]):
-        found = False
-        for k in range(successor_ptr[r], successor_ptr[r + 1]):
-            if hit_S[successors[k]]:
-                found = True
-                break
-        out_R[r] = found
-
-
-@kernel
 def rows_stay(edges, nature, work, inside_S, out_R):
     """Fill out[r]: nature can choose in row r a support inside `inside`."""
     _, _, successor_ptr, successors = edges
@@ -296,15 +283,17 @@ def _close(v, stack, top, emitted, index_S, component_S, number):
 
 
 @kernel
-def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C):
-    """Fill the level, the size and whether a component has an edge within, bottom first.
+def component_levels(edges, rows_R, component_S, states, kind_C, level_C, loop_C):
+    """Raise the levels of components, and fill which ones have an edge within.
 
-    states : grouped by component, ascending, as `strong_components` leaves them
+    level[c] = max over successor components b of level[b] + (kind[b] != kind[c]), at least what it
+    was. With a kind each, that is the longest way down.
+
+    states : by component, bottom first, as `strong_components` leaves them
     """
     row_ptr, _, successor_ptr, successors = edges
     for s in states:
         c = component_S[s]
-        size_C[c] += 1
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if not rows_R[r]:
                 continue
@@ -313,29 +302,8 @@ def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C
                 if other == c:
                     loop_C[c] = True
                 elif other >= 0:
-                    level_C[c] = max(level_C[c], level_C[other] + 1)
-
-
-@kernel
-def component_phases(edges, rows_R, component_S, states, kind_C, phase_C):
-    """Raise phase[c] to the largest phase of its successors, plus 1 where their kind differs.
-
-    phase[c] = max over successor components b of phase[b] + (kind[b] != kind[c]), at least what it
-    was.
-
-    states : by component, bottom first
-    """
-    row_ptr, _, successor_ptr, successors = edges
-    for s in states:
-        c = component_S[s]
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            if not rows_R[r]:
-                continue
-            for k in range(successor_ptr[r], successor_ptr[r + 1]):
-                other = component_S[successors[k]]
-                if other >= 0 and other != c:
                     step = 1 if kind_C[other] != kind_C[c] else 0
-                    phase_C[c] = max(phase_C[c], phase_C[other] + step)
+                    level_C[c] = max(level_C[c], level_C[other] + step)
 
 
 @kernel

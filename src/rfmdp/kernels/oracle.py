@@ -128,12 +128,8 @@ def minimise(sets, m, fibres, order, curved, minima, member):
 @inline_kernel
 def minimum(sets, work, m):
     """Return min p.v over marginal m for the values v = folds[0 : d]; the minimiser is p[0 : d]."""
-    folds, p, order, curved = (
-        work[slot.FOLDS],
-        work[slot.MEMBER],
-        work[slot.ORDER],
-        work[slot.CURVED],
-    )
+    _, _, folds, _, _, p = work[: slot.ORDER]
+    order, _, _, _, curved = work[slot.ORDER :]
     d = sets[slot.HEAD][m, slot.SIZE]
     reset(order, d)
     minimise(sets, m, (folds, 0, 1), order, curved, (p, d), (p, 0))

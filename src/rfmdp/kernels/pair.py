@@ -29,8 +29,8 @@ def solve_pair(sets, work, gap, limit):
     nodes: as in `exact.solve_tensor`.
     """
     head, data, _, _ = sets
-    a, slices, folds = work[slot.LEVELS], work[slot.SLICES], work[slot.FOLDS]
-    best, order, axes = work[slot.BEST], work[slot.ORDER], work[slot.AXES]
+    a, slices, folds, _, best, _ = work[: slot.ORDER]
+    order, axes = work[slot.ORDER], work[slot.AXES]
     m1, m2 = axes[0], axes[1]
     first, second = box_of(head, data, m1), box_of(head, data, m2)
     (_, _, d1, _), (_, _, d2, _) = first, second
@@ -62,13 +62,8 @@ def solve_pair(sets, work, gap, limit):
 def branch_pair(sets, first, second, work, low, high, gap, limit):
     """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
     head, _, corners, _ = sets
-    a, slices, folds, point = (
-        work[slot.LEVELS],
-        work[slot.SLICES],
-        work[slot.FOLDS],
-        work[slot.POINT],
-    )
-    best, order, axes = work[slot.BEST], work[slot.ORDER], work[slot.AXES]
+    a, slices, folds, point, best, _ = work[: slot.ORDER]
+    order, axes = work[slot.ORDER], work[slot.AXES]
     m1 = axes[0]
     (_, _, d1, _), (_, _, d2, _) = first, second
     # extremes of R[i].q, kept behind the slices
@@ -127,13 +122,8 @@ def best_move(box, p, slices):
 @inline_kernel
 def alternate(first, second, work, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
-    a, folds, point, best, order = (
-        work[slot.LEVELS],
-        work[slot.FOLDS],
-        work[slot.POINT],
-        work[slot.BEST],
-        work[slot.ORDER],
-    )
+    a, _, folds, point, best, _ = work[: slot.ORDER]
+    order = work[slot.ORDER]
     (_, _, d1, _), (_, _, d2, _) = first, second
     while True:
         for i in range(d1):

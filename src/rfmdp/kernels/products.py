@@ -9,10 +9,8 @@ one greedy over the whole product support. Branches that meet in one successor a
 up; since they have one value, the greedy of a box gives the same without merging.
 Twin in the tests: `kernels.twins.interval_arithmetic`.
 
-A ball around the nominal product is written to memory as a packed set of one marginal
-(`kernels.layout`): head[0] and, at place 0 of `data`, free mass, radius, exponent, then lower
-bounds, slacks and the nominal product, one number per joint outcome each. p[0 : d] is the
-minimiser, p[d] the minimum.
+Either is written to memory as a packed set of one marginal (`kernels.layout`): head[0] and, at
+place 0 of `data`, free mass, radius, exponent, then lower bounds, slacks and the nominal product.
 """
 
 import numpy as np
@@ -20,8 +18,8 @@ import numpy as np
 from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import fold
-from rfmdp.kernels.oracle import box_member, box_minimum, minimise, minimum
-from rfmdp.kernels.primitives import contract_first, dot, multiply, outer_product, sort_long
+from rfmdp.kernels.oracle import box_member, box_minimum, box_of, minimise, minimum
+from rfmdp.kernels.primitives import contract_first, dot, multiply, sort_long
 from rfmdp.kernels.rows import load, scatter, store, take_axes, terms_of, write_answer
 from rfmdp.rounding import CURVED_TERMS
 
@@ -92,12 +90,8 @@ def products(sets, rows, work, asked, where, answer, begin, out):
 def enumerate_tensor(sets, work, n, size):
     """Return the minimum over all products of vertices; the attaining product is in `best`."""
     head, _, corners, _ = sets
-    levels, best, cursor, axes = (
-        work[slot.LEVELS],
-        work[slot.BEST],
-        work[slot.CURSOR],
-        work[slot.AXES],
-    )
+    levels, _, _, _, best, _ = work[: slot.ORDER]
+    _, cursor, _, axes, _ = work[slot.ORDER :]
     high, k, start, count = np.inf, 0, 0, size
     cursor[0] = head[axes[0], slot.CORNERS]
     while k >= 0:
@@ -142,111 +136,87 @@ def vertex_rows(sets, rows, work, asked, answers, bounds):
 
 
 @inline_kernel
-def product_box(head, data, axes, n, size, out):
-    """Fill out with the box of the products of the marginals' bounds, C order; returns it.
+def product_box(sets, axes, n, size, out):
+    """Write the box of the products of the bounds of axes[0 : n] as a packed set to `out`.
 
     Of the free mass, and of every slack, what rounding made negative counts as none.
     """
-    out[0], out[size], count = 1.0, 1.0, 1
+    head, data, _, _ = sets
+    lower, slack, count = slot.LOWER, slot.LOWER + size, 1
+    out[lower], out[slack] = 1.0, 1.0
     for k in range(n):
         d = head[axes[k], slot.SIZE]
         l = head[axes[k], slot.PLACE] + slot.LOWER
         for f in range(count - 1, -1, -1):
-            low, high = out[f], out[size + f]
+            low, high = out[lower + f], out[slack + f]
             for j in range(d - 1, -1, -1):
-                out[f * d + j] = low * data[l + j]
-                out[size + f * d + j] = high * (data[l + j] + data[l + d + j])
+                out[lower + f * d + j] = low * data[l + j]
+                out[slack + f * d + j] = high * (data[l + j] + data[l + d + j])
         count *= d
     free = 1.0
     for f in range(size):
-        out[size + f] = max(0.0, out[size + f] - out[f])
-        free -= out[f]
-    return out, 0, size, max(0.0, free)
+        out[slack + f] = max(0.0, out[slack + f] - out[lower + f])
+        free -= out[lower + f]
+    out[slot.FREE] = max(0.0, free)
 
 
 @inline_kernel
-def sorted_box(sets, rows, r, size, work):
-    """Return the product box of row r, and fill the order of its values."""
-    tensor, products, order, axes = work
-    n, _ = take_axes(rows, r, sets[slot.HEAD], axes)
-    sort_long(tensor, size, order)
-    return product_box(sets[slot.HEAD], sets[slot.DATA], axes, n, size, products)
-
-
-@kernel
-def interval_rows(sets, rows, work, asked, bounds):
-    """Fill the side that the relaxation proves for every wanted row, and the open one with inf.
-
-    work : tensor (K,), box (2 K,), order (K + STACK,), axes
-    """
-    tensor, _, order, _ = work
-    for i in range(asked[slot.FIRST], asked[slot.LAST]):
-        row, size = load(rows, asked, i, tensor)
-        r, _, span = row
-        q = 0.0
-        if span > 0.0:
-            box = sorted_box(sets, rows, r, size, work)
-            q, _ = box_minimum(box, tensor, 0, order)
-        store(q, np.inf, size, row, asked, bounds)
-
-
-@kernel
-def interval_answers(sets, rows, work, asked, begin, out):
-    """Write the attaining distribution over the stored successors of wanted[i] to begin[i]."""
-    tensor, _, order, _ = work
-    for i in range(asked[slot.FIRST], asked[slot.LAST]):
-        row, size = load(rows, asked, i, tensor)
-        r, _, _ = row
-        box = sorted_box(sets, rows, r, size, work)
-        box_member(box, order, out, begin[i])
-
-
-@inline_kernel
-def pack_ball(r, d, balls, rows, nominals, head, data):
-    """Write the ball of row r, with d joint outcomes, as the set of marginal 0."""
-    kinds, radii, exponents = balls
-    kind, radius, exponent = kinds[r], radii[r], exponents[r]
-    outcome_ptr, nominal = nominals
-    _, _, marginal_ptr, marginals, _, _, _ = rows
-    head[0, slot.KIND], head[0, slot.SIZE], head[0, slot.PLACE] = kind, d, 0
-    data[slot.RADIUS], data[slot.EXPONENT] = radius, exponent
-    centre = slot.LOWER + 2 * d
-    first, last = marginal_ptr[r], marginal_ptr[r + 1]
-    outer_product(outcome_ptr, nominal, marginals, first, last, data, centre)
+def ball_set(sets, axes, n, size, ball, head, data):
+    """Write the ball around the nominal product of axes[0 : n] as marginal 0 of head and data."""
+    kind, radius, exponent = ball
+    head[0, slot.KIND], data[slot.RADIUS], data[slot.EXPONENT] = kind, radius, exponent
+    centre = slot.LOWER + 2 * size
+    data[centre], count = 1.0, 1
+    for k in range(n):
+        d, place = sets[slot.HEAD][axes[k], slot.SIZE], sets[slot.HEAD][axes[k], slot.PLACE]
+        count = multiply(data, centre, count, sets[slot.DATA], place + slot.LOWER + 2 * d, d)
     free = 1.0
     width = radius if kind == slot.BOX else 0.0
-    for i in range(d):
+    for i in range(size):
         x = data[centre + i]
         low, high = max(x - width, 0.0), min(x + width, 1.0)
         data[slot.LOWER + i] = low
-        data[slot.LOWER + d + i] = high - low
+        data[slot.LOWER + size + i] = high - low
         free -= low
     data[slot.FREE] = max(free, 0.0)
 
 
 @kernel
-def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
-    """Fill the relaxation's side of every wanted row, the other one open, and wanted answers.
+def joint_rows(sets, rows, work, asked, balls, answers, bounds):
+    """Fill the side that one set per row over all joint outcomes proves, the other with infinity.
 
-    The sets of the marginals are not looked at: their balls are one ball per row,
-    min { p.v : p in the simplex, ||p - nominal product|| <= radius }
-    balls    : kinds (R,), radii (R,), exponents (R,)
-    nominals : outcome_ptr (M + 1,), nominal probabilities
-    work     : the packed set, v (K,) values, p (K + 1,), order (K + STACK,), curved (K,)
+    That set is the ball around the nominal product, or the box of products of bounds where the
+    radius is negative. Answers are the attaining distributions, over the stored successors.
+
+    balls : kinds (R,), radii (R,), exponents (R,)
+    work  : the set as packed sets, v (K,) values, p (K + 1,), order (K + STACK,), curved (K,), axes
     """
-    ball, v, p, order, curved = work
-    head, data, _, _ = ball
-    _, _, marginal_ptr, _, _, _, _ = rows
+    one, v, p, order, curved, axes = work
+    head, data, _, _ = one
+    kinds, radii, exponents = balls
+    wants = answers[slot.WHERE].shape[0] > 0
     for i in range(asked[slot.FIRST], asked[slot.LAST]):
-        row, d = load(rows, asked, i, v)
-        r, _, _ = row
-        pack_ball(r, d, balls, rows, nominals, head, data)
+        row, size = load(rows, asked, i, v)
+        r, _, span = row
+        if span == 0.0 and not wants:
+            store(0.0, np.inf, 0, row, asked, bounds)
+            continue
+        n, _ = take_axes(rows, r, sets[slot.HEAD], axes)
+        head[0, slot.SIZE], terms = size, size
+        if radii[r] < 0.0:
+            head[0, slot.KIND] = slot.BOX
+            product_box(sets, axes, n, size, data)
+        else:
+            ball_set(sets, axes, n, size, (kinds[r], radii[r], exponents[r]), head, data)
+            terms = (size + n) * (CURVED_TERMS if kinds[r] == slot.LP else 1)
         # the minimisers sort by insertion, quadratic for long rows: hand them a sorted order
-        sort_long(v, d, order)
-        least = v[order[0]]
-        minimise(ball, 0, (v, 0, 1), order, curved, (p, d), (p, 0))
-        terms = d + marginal_ptr[r + 1] - marginal_ptr[r]
-        if head[0, slot.KIND] == slot.LP:
-            terms *= CURVED_TERMS
-        store(max(p[d], least), np.inf, terms, row, asked, bounds)
-        write_answer(p, d, i, answers)
+        sort_long(v, size, order)
+        if head[0, slot.KIND] == slot.BOX:
+            box = box_of(head, data, 0)
+            p[size], _ = box_minimum(box, v, 0, order)
+            if wants:
+                box_member(box, order, p, 0)
+        else:
+            minimise(one, 0, (v, 0, 1), order, curved, (p, size), (p, 0))
+        store(max(p[size], v[order[0]]), np.inf, terms, row, asked, bounds)
+        write_answer(p, size, i, answers)

@@ -1,4 +1,4 @@
-"""Hash tables of packed states, keys and segments; the final order of rows.
+"""Hash tables of packed states, keys and segments; rows multiplied out, and their final order.
 
 Tables hold index + 1, so zeros are empty: a fresh page of zeros is.
 """
@@ -7,6 +7,7 @@ import numpy as np
 
 from rfmdp.kernels.addresses import ENTRIES, OWNER, SIZE
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.primitives import outer_product
 
 # 2**64 / golden ratio: multiplying by it spreads neighbouring codes over the high bits
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -33,6 +34,22 @@ def state_slot(words, k, table, known):
     return slot
 
 
+@inline_kernel
+def enter_state(words, k, states, count, dense):
+    """Return (number, how many are known) of state `words[k]`, which is entered if it is new.
+
+    states : known, table; it has a place for every word of the domain if `dense`
+    """
+    known, table = states
+    slot = words[k, 0] if dense else state_slot(words, k, table, known)
+    if table[slot] == 0:
+        for w in range(known.shape[1]):
+            known[count, w] = words[k, w]
+        count += 1
+        table[slot] = count
+    return table[slot] - 1, count
+
+
 @kernel
 def fill_states(table, known, count):
     """Enter the states `known[:count]` into an empty table that is not dense."""
@@ -42,18 +59,9 @@ def fill_states(table, known, count):
 
 @kernel
 def enter_states(table, known, count, dense, words, numbers):
-    """Fill the numbers (N,) of states (N, words), new ones the next; returns how many are known.
-
-    table : a place for every word of the domain if `dense`, else of a power of two slots
-    """
+    """Fill the numbers (N,) of states (N, words), new ones the next; returns how many are known."""
     for k in range(words.shape[0]):
-        slot = words[k, 0] if dense else state_slot(words, k, table, known)
-        if table[slot] == 0:
-            for w in range(known.shape[1]):
-                known[count, w] = words[k, w]
-            count += 1
-            table[slot] = count
-        numbers[k] = table[slot] - 1
+        numbers[k], count = enter_state(words, k, (known, table), count, dense)
     return count
 
 
@@ -154,3 +162,34 @@ def arrange(explored, rank, place_S, position, rows, marginals, successors):
         for to in range(successor_ptr[position[r]], successor_ptr[position[r] + 1]):
             successors[to] = rank[old_successors[k]]
             k += 1
+
+
+@kernel
+def joint_rows(rows, model, probability, work, size_N, targets, joint):
+    """Multiply the listed rows out: distinct successors in order of appearance, and their mass.
+
+    Fills size_N, and targets and joint one row after the other; returns the entries used.
+
+    model : the arrays of `FactoredMDP.structure`
+    work : place (S,) of -1, product (K,) of the largest row
+    """
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    place, product = work
+    used = 0
+    for i in range(rows.shape[0]):
+        r = rows[i]
+        start, begin = successor_ptr[r], used
+        first, last = marginal_ptr[r], marginal_ptr[r + 1]
+        size = outer_product(outcome_ptr, probability, row_marginals, first, last, product, 0)
+        for k in range(size):
+            s = successors[start + k]
+            if place[s] < begin:
+                place[s] = used
+                targets[used] = s
+                joint[used] = 0.0
+                used += 1
+            joint[place[s]] += product[k]
+        size_N[i] = used - begin
+        for e in range(begin, used):
+            place[targets[e]] = -1
+    return used

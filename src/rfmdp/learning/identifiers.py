@@ -22,13 +22,14 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import joint_successors
-from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_lengths, starts
+from rfmdp.ragged import alike, entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.structure import Structure, equal_numbers, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"
+AT_ONCE = 1 << 20  # transitions whose outcomes are compared at once
 LocalStates = Mapping[str, Sequence[str]]  # factor -> the variables its identifiers are keyed by
 
 
@@ -150,24 +151,48 @@ class _Slots:
     """Every (row, marginal) of a model with the classes of its outcomes."""
 
     def __init__(self, model: FactoredMDP, granularity: Granularity) -> None:
-        from rfmdp.kernels.identify import JOINT, merge_outcomes
-
         self.model = model
         sizes = model.marginals.sizes[model.row_marginals]
         self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
-        status = np.empty(model.rows, dtype=np.int64)
-        # marginals of a row
-        self.most = int(np.max(segment_lengths(model.marginal_ptr), initial=0))
-        work = np.full(model.states, -1), np.empty(self.most, dtype=np.int64)
-        merge_outcomes(model.structure, self.ptr, work, self.label, status)
         self.classes = np.zeros(len(sizes), dtype=np.int64)
-        if len(sizes):
-            self.classes = np.maximum.reduceat(self.label, self.ptr[:-1]) + 1
-        self.joint = status == JOINT
+        self.joint = np.zeros(model.rows, dtype=np.bool_)
+        self.first = np.ones(model.transitions, dtype=np.bool_)  # in a combination of classes
+        for rows, places in alike(sizes, model.marginal_ptr):
+            shape = sizes[places[0]]
+            step = max(1, AT_ONCE // int(np.prod(shape)))
+            for part in range(0, len(rows), step):
+                self._merge(rows[part : part + step], places[part : part + step], shape)
         if granularity is Granularity.FLAT:
             self.joint = segment_lengths(model.marginal_ptr) > 0
         self.row = owners(model.marginal_ptr)
+
+    def _merge(self, rows: IntArray, slots: IntArray, shape: IntArray) -> None:
+        """Find the classes of rows of one shape: outcomes with the same successors everywhere.
+
+        Classes are numbered by first appearance. A row is joint if its classes still cannot be told
+        from the successor.
+        """
+        place = self.model.successor_ptr[rows][:, None] + np.arange(np.prod(shape))
+        tensor = self.model.successors[place].reshape(-1, *shape)
+        first = np.ones(tensor.shape, dtype=np.bool_)
+        for axis, d in enumerate(shape, 1):
+            slices = np.moveaxis(tensor, axis, 1).reshape(len(rows), d, -1)
+            label, count = np.empty((len(rows), d), dtype=np.int64), np.zeros(len(rows), np.int64)
+            for o in range(d):
+                label[:, o] = count
+                for e in range(o):
+                    same = (slices[:, o] == slices[:, e]).all(axis=1)
+                    label[same, o] = label[same, e]
+                new = label[:, o] == count
+                count += new
+                np.moveaxis(first, axis, 1)[~new, o] = False
+            self.label[self.ptr[slots[:, axis - 1]][:, None] + np.arange(d)] = label
+            self.classes[slots[:, axis - 1]] = count
+        self.first[place] = first.reshape(place.shape)
+        chosen = np.where(self.first[place], self.model.successors[place], -1 - place)
+        chosen.sort(axis=1)
+        self.joint[rows] = (chosen[:, 1:] == chosen[:, :-1]).any(axis=1)
 
     def pattern(self) -> IntArray:
         """Return a number per slot that says which outcomes are merged; 0 if none is."""
@@ -252,17 +277,13 @@ class _Slots:
         self, joint: IntArray, sizes: IntArray, targets: Int32Array
     ) -> tuple[IntArray, Int32Array]:
         """Return the successor tensors over classes."""
-        from rfmdp.kernels.identify import reduced_tensors
-
-        length = np.ones(self.model.rows, dtype=np.int64)
-        np.multiply.at(length, self.row, self.classes)
+        length = np.add.reduceat(self.first, self.model.successor_ptr[:-1], dtype=np.int64)
         length[joint] = sizes
         pointers = starts(length)
         out = np.empty(int(pointers[-1]), dtype=np.int32)
-        slots, pick = (self.ptr, self.label, self.classes), np.empty(self.most, dtype=np.int64)
-        plain = np.flatnonzero(~self.joint)
-        reduced_tensors(plain, self.model.structure, slots, pointers, pick, out)
-        out[np.repeat(self.joint, length)] = targets
+        inside = np.repeat(self.joint, length)
+        plain = np.repeat(~self.joint, segment_lengths(self.model.successor_ptr))
+        out[~inside], out[inside] = self.model.successors[plain & self.first], targets
         return pointers, out
 
     def _factors(self, kept: IntArray, separate: AnyArray) -> Int32Array:

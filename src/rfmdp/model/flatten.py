@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.kernels.identify import joint_rows
-from rfmdp.kernels.tables import number_segments
+from rfmdp.kernels.tables import joint_rows, number_segments
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.validate import require_valid

@@ -12,7 +12,6 @@ sum once and therefore has its sign. No kernel does this: those may reassociate 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from rfmdp.errors import ModelError
 from rfmdp.ragged import (
     entries,
     owner,
-    owners,
     segment,
     segment_any,
     segment_lengths,
@@ -97,10 +95,6 @@ def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: f
     With the other bounds of a box this is what its entry i must have at least, or at most. The
     result is on its side of the exact number, and mostly the nearest float there.
     """
-    if len(values) <= FEW:
-        pieces = [(-other[segment(ptr, j)]).tolist() for j in owners(ptr)]
-        sums = ([1.0, x, *piece] for x, piece in zip(values.tolist(), pieces, strict=True))
-        return np.array([_sum_on_side(terms, side) for terms in sums])
     total, rest, lost = (np.repeat(a, segment_lengths(ptr)) for a in _excess_parts(other, ptr))
     near, error = two_sum(values, -total)
     error, beyond = two_sum(error, -rest)
@@ -111,13 +105,6 @@ def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: f
         far = np.nextafter(outward + side * 2.0 * lost, side * np.inf)
         outward = np.where(rough, np.nextafter(far, side * np.inf), outward)
     return np.where((side * error > 0.0) | rough, outward, near)
-
-
-def _sum_on_side(terms: list[float], side: float) -> float:
-    """Return the float nearest to an exact sum that is not on the other side of it."""
-    near = math.fsum(terms)
-    error = math.fsum([*terms, -near])  # rounds once, so that it has the sign of what is left
-    return math.nextafter(near, side * math.inf) if side * error > 0.0 else near
 
 
 def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None) -> FloatArray:
@@ -178,38 +165,27 @@ def check_boxes(
     name : of the box, if there is one only
     """
 
-    def refuse(wrong: BoolArray, message: Callable[[int, int], str]) -> None:
-        if wrong.any():
-            at = int(np.argmax(wrong))
+    def refuse(wrong: BoolArray | IntArray, message: str) -> None:
+        for at in np.flatnonzero(wrong)[:1]:
             box = owner(ptr, at)
-            where = name or f"Marginal {box}"
-            raise ModelError(f"{where}: {message(at, at - int(ptr[box]))}")
+            fault = message.format(i=at - ptr[box], l=lower[at], u=upper[at], n=nominal[at])
+            raise ModelError(f"{name or f'Marginal {box}'}: {fault}")
 
     named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": nominal}
-    for what, values in named.items():
-        refuse(
-            ~((values >= 0.0) & (values <= 1.0)),
-            lambda at, i: f"{what} must lie in [0, 1], outcome {i} has {values[at]}.",  # noqa: B023
-        )
-    refuse(
-        lower > upper,
-        lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
-    )
-    below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
-    limits = ("at most 1", "at least 1", "1")
-    wrong = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
-    for (what, values), bad, limit in zip(named.items(), wrong, limits, strict=True):
-        for box in np.flatnonzero(bad)[:1]:
-            total = math.fsum(values[segment(ptr, box)].tolist())
-            where = name or f"Marginal {box}"
-            raise ModelError(f"{where}: {what} must sum to {limit}, they sum to {total!r}.")
-    refuse(
-        (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE),
-        lambda at, i: (
-            f"nominal must lie within the bounds, outcome {i} has {nominal[at]}, not in "
-            f"[{lower[at]}, {upper[at]}]."
-        ),
-    )
+    for (what, x), key in zip(named.items(), "lun", strict=True):
+        message = f"{what} must lie in [0, 1], outcome {{i}} has {{{key}}}."
+        refuse(~((x >= 0.0) & (x <= 1.0)), message)
+    refuse(lower > upper, "lower must be <= upper, outcome {i} has [{l}, {u}].")
+    below, above, off = (segment_sum(a, ptr) - 1.0 for a in named.values())
+    sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
+    limits = "at most 1", "at least 1", "1"
+    for (what, x), wrong, limit in zip(named.items(), sums, limits, strict=True):
+        for box in np.flatnonzero(wrong)[:1]:
+            total = math.fsum(x[segment(ptr, box)].tolist())
+            first = np.arange(len(x)) == ptr[box]
+            refuse(first, f"{what} must sum to {limit}, they sum to {total!r}.")
+    outside = (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE)
+    refuse(outside, "nominal must lie within the bounds, outcome {i} has {n}, not in [{l}, {u}].")
 
 
 def settled_boxes(

@@ -73,22 +73,16 @@ class Interval:
     def __post_init__(self) -> None:
         lower = _vector("Interval", "lower", self.lower)
         upper = _vector("Interval", "upper", self.upper)
-        if lower.shape != upper.shape:
+        centre = lower if self.nominal is None else _distribution("Interval", self.nominal)
+        sizes = lower.size, upper.size, centre.size
+        if len(set(sizes)) > 1:
             raise ModelError(
-                f"Interval: lower and upper must have the same size, got {lower.size} and "
-                f"{upper.size}."
+                f"Interval: lower, upper and nominal must have the same size, got {sizes}."
             )
         ends = np.array([0, len(lower)])
         if self.nominal is None:
             with np.errstate(all="ignore"):  # of bounds that are refused below
                 centre = box_centres(ends, lower, upper)
-        else:
-            centre = _distribution("Interval", self.nominal)
-        if centre.shape != lower.shape:
-            raise ModelError(
-                f"Interval: nominal must have {lower.size} outcomes as the bounds, got "
-                f"{centre.size}."
-            )
         check_boxes(ends, lower, upper, centre, "Interval")
         lower, upper, centre = (frozen(a) for a in settled_boxes(ends, lower, upper, centre))
         object.__setattr__(self, "lower", lower)

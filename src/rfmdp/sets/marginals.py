@@ -8,7 +8,7 @@ solvers that need only bounds (interval arithmetic, McCormick) accept every kind
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -28,7 +28,7 @@ from rfmdp.sets.families import (
     as_set,
     bounds,
 )
-from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
+from rfmdp.types import AnyArray, FloatArray, Int8Array, IntArray, frozen
 
 
 class Kind(IntEnum):
@@ -41,11 +41,8 @@ class Kind(IntEnum):
     POLYTOPE = 4
 
 
-KINDS = {
-    Singleton: Kind.SINGLETON,
-    Interval: Kind.BOX,
-    Polytope: Kind.POLYTOPE,
-}
+PER_SET = "kind", "radius", "exponent"
+PER_OUTCOME = "nominal", "lower", "upper"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,20 +109,15 @@ class Marginals:
     def from_sets(members: Iterable[AnySet]) -> Marginals:
         """Pack sets of any families, in order."""
         sets = [as_set(uset, f"Marginal {j}") for j, uset in enumerate(members)]
-        empty: list[tuple[()]] = [()] * 7
-        kind, nominal, lower, upper, radius, exponent, corners = (
-            zip(*map(_columns, sets), strict=True) if sets else empty
-        )
+        columns = list(zip(*map(_columns, sets), strict=True)) or [()] * 7
+        joined = [np.concatenate([*column, np.empty(0)]) for column in columns[:4]]
         return Marginals(
             outcome_ptr=starts([s.size for s in sets]),
-            kind=np.array(kind, dtype=np.int8),
-            nominal=_join(nominal),
-            lower=_join(lower),
-            upper=_join(upper),
-            radius=np.array(radius, dtype=np.float64),
-            exponent=np.array(exponent, dtype=np.float64),
-            corner_ptr=starts([len(c) for c in corners]),
-            corners=_join(corners),
+            corner_ptr=starts([len(c) for c in columns[3]]),
+            kind=np.array(columns[4], dtype=np.int8),
+            radius=np.array(columns[5], dtype=np.float64),
+            exponent=np.array(columns[6], dtype=np.float64),
+            **dict(zip((*PER_OUTCOME, "corners"), joined, strict=True)),
         )
 
     @staticmethod
@@ -152,17 +144,7 @@ class Marginals:
         )
 
     @staticmethod
-    def from_columns(
-        outcome_ptr: IntArray,
-        kind: Int8Array,
-        nominal: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        radius: FloatArray,
-        exponent: FloatArray,
-        corner_ptr: IntArray,
-        corners: FloatArray,
-    ) -> Marginals:
+    def from_columns(**columns: AnyArray) -> Marginals:
         """Return the sets that arrays of packed sets stand for, each made by its constructor.
 
         Packed sets stay as they are; what contradicts a definition follows it: bounds of balls and
@@ -173,12 +155,15 @@ class Marginals:
         ModelError
             If the arrays do not fit each other, or are not those of sets.
         """
-        outcomes = {"nominal": nominal, "lower": lower, "upper": upper}
-        _check_layout(outcome_ptr, outcomes)
+        outcome_ptr, corner_ptr = columns["outcome_ptr"], columns["corner_ptr"]
+        kind, radius, exponent = (columns[name] for name in PER_SET)
+        nominal, lower, upper = (columns[name] for name in PER_OUTCOME)
+        corners = columns["corners"]
+        _check_layout(outcome_ptr, {name: columns[name] for name in PER_OUTCOME})
         _check_pointers("corner_ptr", corner_ptr, len(corners), 0)
         count = len(outcome_ptr) - 1
-        for name, values in (("kind", kind), ("radius", radius), ("exponent", exponent)):
-            if values.shape != (count,) or len(corner_ptr) != count + 1:
+        for name in PER_SET:
+            if columns[name].shape != (count,) or len(corner_ptr) != count + 1:
                 raise ModelError(f"Marginals: {name} must have {count} entries, one per set.")
         bulk = np.isnan(exponent) & np.isin(kind, [Kind.SINGLETON, Kind.BOX])
         plain, other = np.flatnonzero(bulk), np.flatnonzero(~bulk)
@@ -201,28 +186,25 @@ class Marginals:
 
     def pick(self, chosen: IntArray) -> Marginals:
         """Return some of the sets, in the order of `chosen`."""
-        at, corners = entries(self.outcome_ptr, chosen), entries(self.corner_ptr, chosen)
+        outcomes, corners = entries(self.outcome_ptr, chosen), entries(self.corner_ptr, chosen)
+        places = dict.fromkeys(PER_OUTCOME, outcomes) | dict.fromkeys(PER_SET, chosen)
+        columns = {name: getattr(self, name)[place] for name, place in places.items()}
         return Marginals(
             outcome_ptr=starts(self.sizes[chosen]),
-            kind=self.kind[chosen],
-            nominal=self.nominal[at],
-            lower=self.lower[at],
-            upper=self.upper[at],
-            radius=self.radius[chosen],
-            exponent=self.exponent[chosen],
             corner_ptr=starts(segment_lengths(self.corner_ptr)[chosen]),
             corners=self.corners[corners],
+            **columns,
         )
 
     def joined(self, other: Marginals) -> Marginals:
         """Return the sets of both, one after the other."""
         both = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("kind", "nominal", "lower", "upper", "radius", "exponent", "corners")
+            for name in (*PER_SET, *PER_OUTCOME, "corners")
         }
         for name in ("outcome_ptr", "corner_ptr"):
-            lengths = [segment_lengths(getattr(sets, name)) for sets in (self, other)]
-            both[name] = starts(np.concatenate(lengths))
+            first, second = getattr(self, name), getattr(other, name)
+            both[name] = np.concatenate([first, first[-1] + second[1:]])
         return Marginals(**both)
 
     @staticmethod
@@ -266,38 +248,25 @@ class Marginals:
 
 def _columns(
     uset: UncertaintySet,
-) -> tuple[Kind, FloatArray, FloatArray, FloatArray, float, float, FloatArray]:
-    """Return what is stored of a set: kind, nominal, lower, upper, radius, exponent, corners."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, Kind, float, float]:
+    """Return what is stored of a set: nominal, lower, upper, corners, kind, radius, exponent."""
     lower, upper = bounds(uset)
-    kind = _kind(uset, lower, upper)
-    # a single member is stored alike in all three arrays
-    nominal = lower if kind is Kind.SINGLETON else uset.nominal
-    radius = exponent = math.nan
-    # the box of one point that an L-infinity ball is may have moved
-    if isinstance(uset, LpBall) and np.array_equal(uset.nominal, nominal):
-        radius, exponent = uset.radius, uset.exponent
-    corners = np.empty(0)
-    if isinstance(uset, Polytope) and kind is Kind.POLYTOPE:
-        corners = uset.vertices.ravel()
-    return kind, nominal, lower, upper, radius, exponent, corners
-
-
-def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
-    """Return the kind of a set with given bounds; one that is a point to rounding is a singleton.
-
-    An outcome that nature can empty or fill, however little it takes, makes a difference.
-    """
-    if isinstance(uset, LpBall):
-        kind = (
-            Kind.BOX if math.isinf(uset.exponent) else Kind.L1 if uset.exponent == 1.0 else Kind.LP
-        )
-    else:
-        kind = KINDS[type(uset)]
+    kind, radius, exponent, corners = Kind.BOX, math.nan, math.nan, np.empty(0)
     still = np.array_equal(lower, upper)
-    if isinstance(uset, LpBall) and kind is not Kind.BOX and uset.radius > 0.0:
-        # normal floats that do not change by the radius are not emptied by it either
-        still = still and (uset.size == 1 or float(uset.nominal.min()) > NORMAL)
-    return Kind.SINGLETON if still else kind
+    if isinstance(uset, LpBall):
+        kind = {1.0: Kind.L1, math.inf: Kind.BOX}.get(uset.exponent, Kind.LP)
+        if kind is not Kind.BOX and uset.radius > 0.0:
+            # an outcome that nature can empty or fill, however little it takes, makes a
+            # difference; normal floats that do not change by the radius are not emptied by it
+            still = still and (uset.size == 1 or float(uset.nominal.min()) > NORMAL)
+        # the box of one point that an L-infinity ball is may have moved
+        if not still or np.array_equal(uset.nominal, lower):
+            radius, exponent = uset.radius, uset.exponent
+    elif isinstance(uset, Polytope) and not still:
+        kind, corners = Kind.POLYTOPE, uset.vertices.ravel()
+    # a single member is stored alike in all three arrays
+    nominal = lower if still else uset.nominal
+    return nominal, lower, upper, corners, Kind.SINGLETON if still else kind, radius, exponent
 
 
 def _check_layout(outcome_ptr: IntArray, outcomes: dict[str, FloatArray]) -> None:
@@ -320,10 +289,6 @@ def _check_pointers(name: str, ptr: IntArray, end: int | None, least: int) -> No
     low = np.flatnonzero(ptr[1:] < ptr[:-1] + least)
     if low.size:
         raise ModelError(f"Marginal {low[0]}: must have at least one outcome; see {name}.")
-
-
-def _join(arrays: Sequence[FloatArray]) -> FloatArray:
-    return np.concatenate(arrays) if arrays else np.empty(0)
 
 
 def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float = 0.0) -> Marginals:

@@ -8,8 +8,8 @@ the *minimal* supports, and for every outcome the minimal supports that contain 
 
 A set in which no outcome can be emptied is *rigid*: it has one support. Everything is decided by
 exact sums of the numbers that are stored, or by theorem; `docs/soundness.md` lists how. Only for Lp
-balls whose exponent is no integer there is a doubt, where powers agree to rounding: that raises
-`DoubtfulSupport`, and `decided` has balls a little larger or smaller, of which floats can tell.
+balls whose exponent is no integer there is a doubt, where powers agree to rounding: they are
+refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
@@ -29,17 +29,12 @@ from rfmdp.kernels.supports import BITS, enumerate_supports
 from rfmdp.ragged import entries, owners, segment, segment_any, segment_lengths, starts
 from rfmdp.rounding import UNIT
 from rfmdp.sets.boxes import excess, needed
-from rfmdp.sets.families import LpBall, bounds
+from rfmdp.sets.families import LpBall
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 SUPPORT_LIMIT = 1 << 17  # per marginal
 FREE_LIMIT = 62  # bits of a mask
-FIRST_MOVE = 2.0**-42  # of a radius, where floats cannot tell; doubled until they can
-
-
-class DoubtfulSupport(UnsupportedError):
-    """Floats cannot tell which outcomes of an Lp ball nature can empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,12 +50,12 @@ class Supports:
 
 
 class _Family(NamedTuple):
-    """Some of the supports."""
+    """Some of the supports, without the outcomes that every member of a set takes."""
 
     owner: IntArray  # (B,) the marginal of each
     minimal: BoolArray  # (B,)
-    counts: IntArray  # (B,) its number of outcomes
-    members: IntArray  # (sum of counts,) these outcomes
+    support: IntArray  # of every other outcome in one of them: the number of this support,
+    place: IntArray  # and the outcome's number among those of all marginals
 
 
 def supports(marginals: Marginals) -> Supports:
@@ -81,22 +76,38 @@ def supports(marginals: Marginals) -> Supports:
     """
     possible, required = outcome_flags(marginals)
     ptr, kind = marginals.outcome_ptr, marginals.kind
-    flexible = segment_any(possible & ~required, ptr)
-
-    def chosen(condition: BoolArray) -> IntArray:
-        return np.flatnonzero(flexible & condition)
-
-    simplex = _whole_simplex(marginals)
-    summed = (kind == Kind.BOX) | ((kind == Kind.L1) & ~simplex)
     free = possible & ~required
-    families = [
-        _any_one(ptr, free, possible, np.flatnonzero(~flexible), True),
-        _any_one(ptr, free, required, chosen(simplex), False),
-        *_by_sums(marginals, free, required, chosen(summed)),
-    ]
-    families += [_smooth_ball(marginals, required, int(j)) for j in chosen(kind == Kind.LP)]
-    families += [_polytope(marginals, int(j)) for j in chosen(kind == Kind.POLYTOPE)]
-    return _assemble(possible, flexible, families)
+    flexible = segment_any(free, ptr)
+    rigid, none = np.flatnonzero(~flexible), np.empty(0, dtype=np.int64)
+    summed = flexible & ((kind == Kind.BOX) | (kind == Kind.L1))
+    families = [_Family(rigid, np.ones(len(rigid), dtype=np.bool_), none, none)]
+    families += _by_sums(marginals, free, required, np.flatnonzero(summed))
+    for j in np.flatnonzero(flexible & ~summed).tolist():
+        of_kind = _smooth_ball if kind[j] == Kind.LP else _polytope
+        families.append(of_kind(marginals, j, free))
+    owner, minimal = (np.concatenate([f[k] for f in families]) for k in (0, 1))
+    before = starts([len(family.owner) for family in families])
+    support = np.concatenate([f.support + n for f, n in zip(families, before, strict=False)])
+    place = np.concatenate([family.place for family in families])
+    every = entries(ptr, owner)
+    home = owners(starts(marginals.sizes[owner]))[required[every]]
+    support = np.concatenate([support, home])
+    place = np.concatenate([place, every[required[every]]])
+    number = np.argsort(owner, kind="stable")  # mostly in order already
+    rank = np.empty(len(owner), dtype=np.int64)
+    rank[number] = np.arange(len(owner))
+    order = np.argsort(rank[support] * ptr[-1] + place, kind="stable")
+    counts = np.bincount(support, minlength=len(owner))
+    support_ptr = starts(np.bincount(owner, minlength=len(flexible)))
+    few = np.bincount(owner[minimal], minlength=len(flexible))
+    return Supports(
+        possible=possible,
+        flexible=flexible,
+        support_ptr=support_ptr,
+        minimal_end=support_ptr[:-1] + few,
+        member_ptr=starts(counts[number]),
+        members=(place - ptr[owner[support]])[order].astype(np.int32),
+    )
 
 
 def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
@@ -136,49 +147,6 @@ def _whole_simplex(marginals: Marginals) -> BoolArray:
     return whole
 
 
-def _any_one(
-    ptr: IntArray, free: BoolArray, required: BoolArray, which: IntArray, none: bool
-) -> _Family:
-    """Return the supports of sets that need any one of their free outcomes, or even none.
-
-    The free ones are taken one at a time; all required ones are in every support.
-    """
-    place = entries(ptr, which)
-    place = place[free[place]]
-    owner = owners(ptr)[place]
-    bare = which if none else which[:0]
-    return _with_required(
-        ptr,
-        required,
-        np.concatenate([bare, owner]),
-        np.repeat([True, not none], [len(bare), len(owner)]),
-        np.arange(len(owner)) + len(bare),
-        place,
-    )
-
-
-def _with_required(
-    ptr: IntArray,
-    required: BoolArray,
-    owner: IntArray,
-    minimal: BoolArray,
-    support: IntArray,
-    place: IntArray,
-) -> _Family:
-    """Return supports with the required outcomes of their sets and some others.
-
-    owner, minimal : (B,) of every support
-    support, place : of every other outcome, the number of its support and where it is among all
-    """
-    every = entries(ptr, owner)
-    home = np.repeat(np.arange(len(owner)), segment_lengths(ptr)[owner])[required[every]]
-    support = np.concatenate([support, home])
-    place = np.concatenate([place, every[required[every]]])
-    order = np.argsort(support * ptr[-1] + place, kind="stable")  # mostly in order already
-    counts = np.bincount(support, minlength=len(owner))
-    return _Family(owner, minimal, counts, (place - ptr[owner[support]])[order])
-
-
 def _by_sums(
     marginals: Marginals, free: BoolArray, required: BoolArray, which: IntArray
 ) -> Iterator[_Family]:
@@ -186,93 +154,65 @@ def _by_sums(
 
     A box needs upper bounds of one in all; an L1 ball may lose twice its weights up to the radius.
     """
-    ball = marginals.kind == Kind.L1
-    numbers = np.where(np.repeat(ball, marginals.sizes), 2.0 * marginals.nominal, marginals.upper)
-    least = np.where(numbers > 0.0, numbers, 1.0)
-    exponent = np.frexp(np.minimum.reduceat(least, marginals.outcome_ptr[:-1]))[1][which]
-    exponent = np.minimum(exponent, np.frexp(np.where(ball, marginals.radius, 1.0))[1][which])
-    # sets whose numbers have equally many digits are enumerated together
-    length = (53 - exponent + BITS - 1) // BITS
-    large = np.add.reduceat(free, marginals.outcome_ptr[:-1], dtype=np.int64)[which] > FREE_LIMIT
-    for i in np.flatnonzero(large):
-        family = _none_or_any_one(marginals, numbers, free, required, int(which[i]))
-        if family is not None:
-            yield family
-            length[i] = 0
-    for digit_count in sorted(set(length[length > 0].tolist())):
-        group = which[length == digit_count]
-        yield from _enumerate(marginals, numbers, free, required, group)
-
-
-def _none_or_any_one(
-    marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, j: int
-) -> _Family | None:
-    """Return the supports of set j if it needs none of its free outcomes, or any one; else None.
-
-    There is at most one more than free outcomes, so that a large set is no problem.
-    """
-    outcomes = segment(marginals.outcome_ptr, j)
-    weights = numbers[outcomes]
-    may = np.flatnonzero(free[outcomes])
-    must = required[outcomes]
-    if marginals.kind[j] == Kind.L1:
-        threshold = sum(map(Fraction, weights[may].tolist())) - Fraction(float(marginals.radius[j]))
-    else:
-        threshold = 1 - sum(map(Fraction, weights[must].tolist()), Fraction(0))
-    none = threshold <= 0 and bool(must.any())
-    if not none and Fraction(float(weights[may].min())) < threshold:
-        return None
-    return _any_one(marginals.outcome_ptr, free, required, np.array([j]), none)
-
-
-def _enumerate(
-    marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, which: IntArray
-) -> Iterator[_Family]:
-    """Yield the supports of some boxes and L1 balls, see `_by_sums`."""
-    ptr = marginals.outcome_ptr
+    ptr, ball = marginals.outcome_ptr, (marginals.kind == Kind.L1)[which]
     every = entries(ptr, which)
-    home = np.repeat(np.arange(len(which)), segment_lengths(ptr)[which])
+    home = owners(starts(marginals.sizes[which]))
+    numbers = np.where(ball[home], 2.0 * marginals.nominal[every], marginals.upper[every])
     may = np.flatnonzero(free[every])
-    may = may[np.lexsort((every[may], -numbers[every[may]], home[may]))]  # by descending weight
-    place = every[may]
-    ends = starts(np.bincount(home[may], minlength=len(which)))
-    large = np.flatnonzero(segment_lengths(ends) > FREE_LIMIT)
-    if len(large):
-        raise UnsupportedError(
-            f"Marginal {which[large[0]]}: nature can empty {segment_lengths(ends)[large[0]]} of "
-            f"its outcomes, but neither all of them nor all but any one; that is analysed for at "
-            f"most {FREE_LIMIT}. Give them positive lower bounds (`p_min=` when learning), ask for "
-            "a number of steps (F<=k), or split the marginal."
-        )
+    may = may[np.lexsort((every[may], -numbers[may], home[may]))]  # by descending weight
+    place, ends = every[may], starts(np.bincount(home[may], minlength=len(which)))
     # a box asks for one less its required bounds, a ball for its free weights less the radius
-    ball = marginals.kind[which] == Kind.L1
-    limit = np.where(ball, marginals.radius[which], 1.0)
-    weight, threshold = np.split(
-        digits(np.concatenate([numbers[every], limit]), BITS), [len(every)]
-    )
+    radius = np.where(_whole_simplex(marginals)[which], 4.0, marginals.radius[which])
+    numbers = np.concatenate([numbers, np.where(ball, radius, 1.0)])
+    weight, threshold = np.split(digits(numbers, BITS), [len(every)])
     threshold[ball] *= -1
     sign = np.where(ball[home], free[every].astype(np.int64), -required[every].astype(np.int64))
     np.add.at(threshold, home, sign[:, None] * weight)
-    weight = weight[may]
-    bare = ~segment_any(required, ptr)[which]
-    masks = np.empty(SUPPORT_LIMIT, dtype=np.int64)
-    scratch = np.empty((3, 64), dtype=np.int64)
+    weight, bare = weight[may], ~segment_any(required, ptr)[which]
+    masks, scratch = np.empty(SUPPORT_LIMIT, dtype=np.int64), np.empty((3, 64), dtype=np.int64)
+    large = np.append(np.flatnonzero(segment_lengths(ends) > FREE_LIMIT), len(which)).tolist()
     done = 0
     while done < len(which):
-        family_ends = np.zeros((len(which) - done, 2), dtype=np.int64)
-        first = ends[done]
-        arrays = (ends[done:] - first, bare[done:], weight[first:], threshold[done:])
-        count = enumerate_supports(*arrays, scratch, masks, family_ends)
+        if done == large[0]:
+            outcomes, need = segment(ends, done), _number(threshold[done])
+            none = need <= 0 and not bare[done]
+            if not none and _number(weight[outcomes][-1]) < need:
+                raise UnsupportedError(_unlisted(int(which[done]), segment_lengths(ends)[done]))
+            yield _any_one(int(which[done]), place[outcomes], none)
+            large, done = large[1:], done + 1
+            continue
+        sets, first = slice(done, large[0]), ends[done]
+        family_ends = np.zeros((large[0] - done, 2), dtype=np.int64)
+        numbers_of = ends[done : large[0] + 1] - first, bare[sets], weight[first:], threshold[sets]
+        count = enumerate_supports(*numbers_of, scratch, masks, family_ends)
         if count == 0:
             raise UnsupportedError(_too_many(int(which[done])))
-        total = np.diff(family_ends[:count, 1], prepend=0)
-        home_of = np.repeat(np.arange(count), total)
+        home_of = owners(starts(np.diff(family_ends[:count, 1], prepend=0)))
         minimal = np.arange(len(home_of)) < family_ends[home_of, 0]
         codes = masks[: len(home_of)]
         support, bit = np.nonzero(codes[:, None] >> np.arange(int(codes.max()).bit_length()) & 1)
         outcome = place[ends[done + home_of[support]] + bit]
-        yield _with_required(ptr, required, which[done + home_of], minimal, support, outcome)
+        yield _Family(which[done + home_of], minimal, support, outcome)
         done += count
+
+
+def _number(row: IntArray) -> int:
+    """Return the integer that some `digits` stand for."""
+    total = 0
+    for digit in row.tolist():
+        total = (total << BITS) + digit
+    return total
+
+
+def _any_one(j: int, place: IntArray, none: bool) -> _Family:
+    """Return the supports of a set that needs any one of its free outcomes, or even none.
+
+    There is at most one more than these, so that a large set is no problem.
+    """
+    count, extra = len(place), int(none)
+    minimal = np.full(count + extra, not none)
+    minimal[:extra] = True
+    return _Family(np.full(count + extra, j), minimal, np.arange(count) + extra, place)
 
 
 def digits(values: FloatArray, base_bits: int) -> IntArray:
@@ -297,31 +237,6 @@ def digits(values: FloatArray, base_bits: int) -> IntArray:
     return np.stack(columns, axis=1)
 
 
-def decided(marginals: Marginals, side: float) -> Marginals:
-    """Return sets without doubtful supports: such balls made larger (side +1) or smaller (-1)."""
-    lower, upper, radius = (
-        np.array(a) for a in (marginals.lower, marginals.upper, marginals.radius)
-    )
-    for j in np.flatnonzero(marginals.kind == Kind.LP):
-        ball, move = _ball(marginals, j), side * FIRST_MOVE
-        while _is_doubtful(ball):
-            ball = replace(ball, radius=float(radius[j]) * (1.0 + move))
-            move *= 2.0
-        if ball.radius != radius[j]:
-            radius[j] = ball.radius
-            outcomes = segment(marginals.outcome_ptr, j)
-            lower[outcomes], upper[outcomes] = bounds(ball)
-    return replace(marginals, lower=lower, upper=upper, radius=radius)
-
-
-def _is_doubtful(ball: LpBall) -> bool:
-    try:
-        supports(Marginals.from_sets([ball]))
-    except DoubtfulSupport:
-        return True
-    return False
-
-
 def _can_lose(ball: LpBall, lost: Sequence[float]) -> bool:
     """Return whether a ball, 1 < p < inf, has a member with nothing of the weights `lost`.
 
@@ -332,11 +247,6 @@ def _can_lose(ball: LpBall, lost: Sequence[float]) -> bool:
 
     Logarithms answer it: with M the largest of them, those of both sides are off by less than
     16 u (M + ln k + 4). Nearer ones are decided by powers of fractions if p is an integer.
-
-    Raises
-    ------
-    DoubtfulSupport
-        If p is none.
     """
     kept, p = ball.size - len(lost), ball.exponent
     weights = [x for x in lost if x > 0.0]
@@ -350,11 +260,11 @@ def _can_lose(ball: LpBall, lost: Sequence[float]) -> bool:
     largest = max(map(abs, [*logs, radius])) + math.log(kept) + 4.0
     if abs(norm - radius) > 16.0 * UNIT * largest:
         return norm < radius
-    if p.is_integer() and p <= 64.0:
+    if p.is_integer() and p <= 4096.0:
         power, exact = int(p), [Fraction(x) for x in weights]
         side = sum(x**power for x in exact) * kept ** (power - 1) + sum(exact) ** power
         return bool(side <= Fraction(ball.radius) ** power * kept ** (power - 1))
-    raise DoubtfulSupport(
+    raise UnsupportedError(
         f"An Lp ball of radius {ball.radius!r} and exponent {p:g}: floats cannot tell whether "
         "nature can empty outcomes of it. Change the radius by one part in 10^12."
     )
@@ -366,12 +276,12 @@ def _ball(marginals: Marginals, j: int | np.integer) -> LpBall:
     return LpBall(nominal, float(marginals.radius[j]), float(marginals.exponent[j]))
 
 
-def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Family:
+def _smooth_ball(marginals: Marginals, j: int, free: BoolArray) -> _Family:
     """Return the supports of an Lp ball with 1 < p < inf."""
-    ball, fixed = _ball(marginals, j), required[segment(marginals.outcome_ptr, j)]
-    free = np.flatnonzero(~fixed)
-    free = free[np.argsort(-ball.nominal[free], kind="stable")]
-    weight = ball.nominal[free].tolist()
+    ball, at = _ball(marginals, j), segment(marginals.outcome_ptr, j)
+    place = at.start + np.flatnonzero(free[at])
+    place = place[np.argsort(-marginals.nominal[place], kind="stable")]
+    weight = marginals.nominal[place].tolist()
 
     @cache
     def feasible(mask: int) -> bool:
@@ -394,28 +304,20 @@ def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Family:
         masks += itertools.islice(more, SUPPORT_LIMIT + 1 - len(masks))
     if len(masks) > SUPPORT_LIMIT:
         raise UnsupportedError(_too_many(j))
-    lines = np.repeat(fixed[None, :], len(masks), axis=0)
-    for line, mask in zip(lines, masks, strict=True):
-        line[free] = [bool(mask >> i & 1) for i in range(len(free))]
-    return _of_lines(j, lines, few)
+    return _of_masks(j, masks, few, place)
 
 
-def _polytope(marginals: Marginals, j: int) -> _Family:
+def _polytope(marginals: Marginals, j: int, free: BoolArray) -> _Family:
     """Return the supports of one polytope: of its vertices, those minimal for some outcome."""
-    corners = marginals.corners[segment(marginals.corner_ptr, j)]
-    return _families(j, corners.reshape(-1, int(marginals.sizes[j])) > 0.0)
-
-
-def _families(j: int, lines: BoolArray) -> _Family:
-    """Return the minimal supports of a list (B, X), and those minimal for some outcome."""
-    masks = {int.from_bytes(np.packbits(line, bitorder="little").tobytes(), "little"): line
-             for line in lines}  # fmt: skip
-    minimal = _minimal(sorted(masks))
-    chosen = set(minimal)
-    for outcome in range(lines.shape[1]):
-        chosen.update(_minimal([mask for mask in sorted(masks) if mask >> outcome & 1]))
-    ordered = minimal + sorted(chosen - set(minimal))
-    return _of_lines(j, np.array([masks[mask] for mask in ordered]), len(minimal))
+    at = segment(marginals.outcome_ptr, j)
+    corners = marginals.corners[segment(marginals.corner_ptr, j)].reshape(-1, at.stop - at.start)
+    place = at.start + np.flatnonzero(free[at])
+    masks = sorted(
+        {sum(1 << int(i) for i in np.flatnonzero(line)) for line in corners[:, free[at]]}
+    )
+    minimal = _minimal(masks)
+    chosen = {m for i in range(len(place)) for m in _minimal([m for m in masks if m >> i & 1])}
+    return _of_masks(j, minimal + sorted(chosen - set(minimal)), len(minimal), place)
 
 
 def _minimal(masks: list[int]) -> list[int]:
@@ -423,31 +325,26 @@ def _minimal(masks: list[int]) -> list[int]:
     return [a for a in masks if not any(b != a and b & a == b for b in masks)]
 
 
-def _of_lines(j: int, lines: BoolArray, minimal: int) -> _Family:
-    """Return supports of marginal j given as booleans (B, X), the first ones minimal."""
-    first = np.arange(len(lines)) < minimal
-    return _Family(np.full(len(lines), j), first, lines.sum(axis=1), np.nonzero(lines)[1])
+def _of_masks(j: int, masks: list[int], minimal: int, place: IntArray) -> _Family:
+    """Return supports of marginal j given as masks of free outcomes, the first ones minimal."""
+    lines = np.array([[mask >> i & 1 for i in range(len(place))] for mask in masks])
+    support, outcome = np.nonzero(lines)
+    first = np.arange(len(masks)) < minimal
+    return _Family(np.full(len(masks), j), first, support, place[outcome])
+
+
+ADVICE = (
+    "Give its outcomes positive lower bounds (`p_min=` when learning), ask for a number of steps "
+    "(F<=k), or split the marginal."
+)
 
 
 def _too_many(j: int) -> str:
+    return f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. {ADVICE}"
+
+
+def _unlisted(j: int, count: int) -> str:
     return (
-        f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. "
-        "Give its outcomes positive lower bounds (`p_min=` when learning), ask for a number of "
-        "steps (F<=k), or split the marginal."
-    )
-
-
-def _assemble(possible: BoolArray, flexible: BoolArray, families: list[_Family]) -> Supports:
-    """Sort the supports of all parts by marginal."""
-    owner, minimal, counts, members = map(np.concatenate, zip(*families, strict=True))
-    order = np.argsort(owner, kind="stable")
-    support_ptr = starts(np.bincount(owner, minlength=len(flexible)))
-    few = np.bincount(owner[minimal], minlength=len(flexible))
-    return Supports(
-        possible=possible,
-        flexible=flexible,
-        support_ptr=support_ptr,
-        minimal_end=support_ptr[:-1] + few,
-        member_ptr=starts(counts[order]),
-        members=members[entries(starts(counts), order)].astype(np.int32),
+        f"Marginal {j}: nature can empty {count} of its outcomes, but neither all of them nor all "
+        f"but any one; that is analysed for at most {FREE_LIMIT}. {ADVICE}"
     )

@@ -22,12 +22,12 @@ most `rounding.MERGED`; `rounding.TERM` pays for that.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.ragged import owners, segment, starts
+from rfmdp.ragged import entries, owners, segment_lengths, starts
 from rfmdp.rounding import MERGED
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -82,35 +82,23 @@ def _same_kind(
     marginals: Marginals, which: IntArray, kind: Kind, size: int, limit: int
 ) -> tuple[IntArray, FloatArray]:
     """Return (position in `which`, points) for marginals of one kind and size."""
-    if kind is Kind.SINGLETON:
-        return np.arange(len(which)), marginals.nominal[_table(marginals, which, size)]
-    if kind is not Kind.POLYTOPE:
-        return _points(_boxes(marginals, which, kind, size), limit)
-    listed = [marginals.corners[segment(marginals.corner_ptr, j)] for j in which]
-    item = np.repeat(np.arange(len(which)), [len(corners) // size for corners in listed])
-    return item, np.concatenate(listed).reshape(-1, size)
-
-
-def _boxes(
-    marginals: Marginals, which: IntArray, kind: Kind, size: int
-) -> list[tuple[IntArray, Boxes]]:
-    """Return the boxes that have the vertices of boxes or balls of one kind and size."""
-    if kind is Kind.LP:
-        raise UnsupportedError(
-            f"Marginal {which[0]}, an LpBall with exponent {marginals.exponent[which[0]]:g} has no "
-            "finite vertices; use an inner solver that needs only the minimiser or bounds, or an "
-            "L1 or L-infinity ball."
-        )
-    at = _table(marginals, which, size)
-    if kind is Kind.L1:
-        return receiver_boxes(marginals.nominal[at], marginals.radius[which])
-    return int_boxes(marginals.lower[at], marginals.upper[at])
-
-
-def _table(marginals: Marginals, which: IntArray, size: int) -> IntArray:
-    """Return the places of the outcomes (N, X) of marginals of one size."""
-    places: IntArray = marginals.outcome_ptr[which][:, None] + np.arange(size)
-    return places
+    at = marginals.outcome_ptr[which][:, None] + np.arange(size)
+    match kind:
+        case Kind.SINGLETON:
+            return np.arange(len(which)), marginals.nominal[at]
+        case Kind.BOX:
+            return _points(int_boxes(marginals.lower[at], marginals.upper[at]), limit)
+        case Kind.L1:
+            return _points(receiver_boxes(marginals.nominal[at], marginals.radius[which]), limit)
+        case Kind.POLYTOPE:
+            counts = segment_lengths(marginals.corner_ptr)[which] // size
+            listed = marginals.corners[entries(marginals.corner_ptr, which)]
+            return owners(starts(counts)), listed.reshape(-1, size)
+    raise UnsupportedError(
+        f"Marginal {which[0]}, an LpBall with exponent {marginals.exponent[which[0]]:g} has no "
+        "finite vertices; use an inner solver that needs only the minimiser or bounds, or an "
+        "L1 or L-infinity ball."
+    )
 
 
 def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray, FloatArray]:
@@ -120,11 +108,13 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
     """
     pieces = []
     for owner, boxes in groups:
-        size = boxes.lower.shape[1]
+        size = boxes.base.shape[1]
         most = size * math.comb(size - 1, (size - 1) // 2)
         step = max(1, CHUNK // most)
         for start in range(0, len(owner), step):
-            box, points = box_points(boxes.part(slice(start, start + step)), step * limit)
+            part = slice(start, start + step)
+            some = Boxes(boxes.base[part], boxes.width[part], boxes.mass[part], boxes.bits)
+            box, points = box_points(some, step * limit)
             pieces.append((owner[start + box], points))
     owner, points = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     if np.bincount(owner).max() > limit:
@@ -138,38 +128,23 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
     return owner, points
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(NamedTuple):
     """N boxes of X entries whose numbers are integers, in units of 2^-bits.
 
     An entry lies between base and base + width, and the entries exceed their bases by `mass` in
-    all. `lower` and `upper` are the same bounds as floats. An L1 ball is one box per receiver, see
-    `receiver_boxes`.
+    all. An L1 ball is one box per receiver, see `receiver_boxes`.
     """
 
-    lower: FloatArray  # (N, X)
-    upper: FloatArray  # (N, X)
-    base: AnyArray  # (N, X) lower in units
-    width: AnyArray  # (N, X) in units, >= 0
-    mass: AnyArray  # (N,) in units, 0 <= mass <= sum of widths
+    base: AnyArray  # (N, X)
+    width: AnyArray  # (N, X) >= 0
+    mass: AnyArray  # (N,) 0 <= mass <= sum of widths
     bits: int
-
-    def part(self, which: slice) -> Boxes:
-        """Return some of the boxes."""
-        return Boxes(
-            self.lower[which],
-            self.upper[which],
-            self.base[which],
-            self.width[which],
-            self.mass[which],
-            self.bits,
-        )
 
 
 def int_boxes(lower: FloatArray, upper: FloatArray) -> list[tuple[IntArray, Boxes]]:
     """Return boxes (N, X) in integers, as (their numbers, boxes) for each size of integers.
 
-    Boxes have to be as `families.settled_boxes` leaves them. One with a single member has widths
+    Boxes have to be as `boxes.settled_boxes` leaves them. One with a single member has widths
     of zero.
     """
     groups = []
@@ -180,7 +155,7 @@ def int_boxes(lower: FloatArray, upper: FloatArray) -> list[tuple[IntArray, Boxe
         # rounding may leave more or less than one in a box with one member
         single = (mass <= 0) | (high.sum(axis=1) <= one)
         width[single], mass[single] = 0, 0
-        groups.append((which, Boxes(lower[which], upper[which], low, width, mass, bits)))
+        groups.append((which, Boxes(low, width, mass, bits)))
     return groups
 
 
@@ -202,26 +177,18 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
         bits = unit_bits + 1  # so that half of the radius is whole
         centre, half = to_units(nominal[which], bits), to_units(reach[which], unit_bits)
         still = (half == 0) | (size == 1)
-        receivers = np.where(still, 1, size)
-        ptr = starts(receivers)
+        ptr = starts(np.where(still, 1, size))
         ball = owners(ptr)
-        receiver = np.arange(len(ball)) - ptr[ball]
         row = np.arange(len(ball))
+        receiver, fixed = row - ptr[ball], still[ball]
         width = centre[ball]
-        upper = nominal[which[ball]].copy()
         width[row, receiver] = 0
         others = width.sum(axis=1)
         whole = (half[ball] >= others) | (reach[which[ball]] == 2.0)
-        mass = np.where(whole, 0, others - half[ball])
-        base = np.zeros_like(width)
-        base[row, receiver] = centre[ball, receiver] + np.minimum(half[ball], others)
-        lower = np.zeros_like(upper)
-        lower[row, receiver] = np.where(whole, 1.0, to_floats(base[row, receiver], bits))
-        upper[row, receiver] = lower[row, receiver]
-        fixed = still[ball]
-        width[fixed], mass[fixed] = 0, 0
-        lower[fixed] = upper[fixed] = nominal[which[ball[fixed]]]
-        groups.append((which[ball], Boxes(lower, upper, base, width, mass, bits)))
+        mass, base = np.where(whole, 0, others - half[ball]), np.zeros_like(width)
+        base[row, receiver] = np.where(whole, 1 << bits, centre[ball, receiver] + half[ball])
+        base[fixed], width[fixed], mass[fixed] = centre[ball[fixed]], 0, 0
+        groups.append((which[ball], Boxes(base, width, mass, bits)))
     return groups
 
 
@@ -236,10 +203,10 @@ def box_points(boxes: Boxes, limit: int) -> tuple[IntArray, FloatArray]:
         If the boxes have more than `limit` vertices together.
     """
     box, choice, remaining_mass = _choices(boxes.width, boxes.mass, limit)
-    points = np.where(choice == UPPER, boxes.upper[box], boxes.lower[box])
+    units = boxes.base[box] + np.where(choice == UPPER, boxes.width[box], 0)
     row, column = np.nonzero(choice == FRACTION)
-    fraction = boxes.base[box[row], column] + remaining_mass[row]
-    points[row, column] = to_floats(fraction, boxes.bits)
+    units[row, column] += remaining_mass[row]
+    points = to_floats(units, boxes.bits)
     keep = _distinct(boxes, box, choice, remaining_mass, points)
     return box[keep], points[keep]
 
@@ -258,7 +225,7 @@ def _distinct(
         return keep
     code = choice.copy()
     code[row[snapped], column[snapped]] = np.where(to_lower[snapped], LOWER, UPPER)
-    doubt = np.zeros(len(boxes.lower), dtype=np.bool_)
+    doubt = np.zeros(len(boxes.base), dtype=np.bool_)
     doubt[box[row[snapped]]] = True
     # two vertices with a fraction that is near no bound are different ones
     snapped_only = np.flatnonzero(doubt[box] & ~np.any(code == FRACTION, axis=1))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rfmdp.kernels.graph import component_phases
+from rfmdp.kernels.graph import component_levels
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import row_arrays
 from rfmdp.objective import MAX, Direction, Reach, Spec, Total
@@ -60,10 +60,9 @@ def number_blocks(graph: Graph, won: BoolArray, open_: BoolArray) -> IntArray:
     parts = components(graph, open_)
     kind = np.zeros(len(parts.trivial), dtype=np.int64)
     kind[parts.component[open_]] = won[open_]
-    phase = kind.copy()
-    component_phases(
-        graph.edges.forward, graph.rows, parts.component, parts.states, kind.astype(np.bool_), phase
-    )
+    phase, loop = kind.copy(), np.zeros(len(kind), dtype=np.bool_)
+    edges = graph.edges.forward
+    component_levels(edges, graph.rows, parts.component, parts.states, kind, phase, loop)
     return np.where(open_, phase[parts.component], -1)
 
 

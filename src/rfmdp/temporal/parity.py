@@ -33,7 +33,6 @@ from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.ragged import segment_any
 from rfmdp.sets.families import LpBall
 from rfmdp.sets.marginals import Kind as SetKind, Marginals
-from rfmdp.sets.supports import DoubtfulSupport
 from rfmdp.temporal.blocks import BlockBounds, number_blocks, solve_blocks
 from rfmdp.temporal.pairs import better_policy, nature_answers
 from rfmdp.temporal.regions import Arena, Regions
@@ -114,7 +113,7 @@ def solve_parity(
     with stats.phase("solve"):
         try:
             pair, proven_again = _closed_pair(game), True
-        except (DoubtfulSupport, CurvedSets):
+        except CurvedSets:
             pair, proven_again = _enclosed(game), False
         curved = bool((model.marginals.kind == SetKind.LP).any())
         if curved and proven_again and not game.closed(pair.below.lower, pair.above.upper):

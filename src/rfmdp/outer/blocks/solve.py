@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.inner.protocol import Inner, PreparedRows, Side
+from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.blocks.block import Check, Command, Step, Sweeps, require_form
@@ -58,7 +58,7 @@ def solve_blocked(
     """Return bounds of a specification in all states of a model in blocks, with a policy."""
     problem, stats = pose(model.frame, spec), Stats()
     require_form(problem)
-    nobody = PreparedRows(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
+    nobody = PreparedInner(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
     task = Task(Operator(problem, nobody, stats), limits, interest, Clock(limits))
     with stats.phase("prepare"):
         blocks = fleet(model, spec, inner, limits.seconds)

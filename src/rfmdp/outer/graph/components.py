@@ -77,9 +77,10 @@ def components(graph: Graph, states: BoolArray | None = None) -> Components:
     """
     inside = np.ones(graph.model.states, dtype=np.bool_) if states is None else states
     component, order, count = strong_components(graph.edges.forward, inside, graph.rows)
-    level, size = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    loop = np.zeros(count, dtype=np.bool_)
-    kernels.component_levels(graph.edges.forward, graph.rows, component, order, level, size, loop)
+    level, loop = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    size, kinds = np.bincount(component[order], minlength=count), np.arange(count)
+    edges = graph.edges.forward
+    kernels.component_levels(edges, graph.rows, component, order, kinds, level, loop)
     rank = np.argsort(level, kind="stable")
     number = np.empty(count + 1, dtype=np.int64)
     number[rank] = np.arange(count)

@@ -105,9 +105,11 @@ class Graph:
 
     def rows_possible(self, target: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can move to `target` with positive probability."""
-        out = np.empty(self.model.rows, dtype=np.bool_)
-        kernels.rows_hit(self.edges.forward, self._states(target), out)
-        return out
+        _, _, successor_ptr, successors = self.edges.forward
+        hits: BoolArray = np.logical_or.reduceat(
+            self._states(target)[successors], successor_ptr[:-1]
+        )
+        return hits
 
     def rows_certain(self, target: BoolArray) -> BoolArray:
         """Return the rows (R,) that move to `target` with positive probability in any case."""
