@@ -17,7 +17,7 @@ from rfmdp.verification.derived import follows, restricted, unfolded
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
 from rfmdp.verification.forcing import Winning, gaining, recurrent, sure
-from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game, signs_of
+from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game
 from rfmdp.verification.horizon import Horizon, Step, long_run
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
@@ -297,7 +297,7 @@ class SolutionChecker:
         """Return the signs of rows, where (S,) they are at least some, and where that is open."""
         rule = self._rule(side)
         rows = self.game.open_rows(trivial, rule)
-        signs = signs_of(self.game, bound, side, discount, rows)
+        signs = self.game.signs(bound, side, discount, rows)
         unknown = (signs == UNKNOWN) & rows
         fine = trivial | self.game.enough(signs >= least, side, rule)
         doubt = trivial | self.game.enough((signs >= least) | unknown, side, rule)

@@ -15,8 +15,7 @@ import numpy as np
 from rfmdp.ragged import entries, segment_any, segment_lengths, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.game import GAIN, HOLD, Game, best_exactly, gains_exactly
-from rfmdp.verification.margins import differences
+from rfmdp.verification.game import GAIN, HOLD, Game
 from rfmdp.verification.rows import Rows
 from rfmdp.verification.sets import LP
 
@@ -34,25 +33,12 @@ def gaining(
     """
     if trivial.all():
         return trivial
-    helps, rows = game.nature == -side, game.rows
 
     def leads(row: int, inside: BoolArray) -> bool:
-        successors = rows.successors(row)
-        here = bound[rows.state[row]]
-        there, into = bound[successors], inside[successors]
-        paid = game.reward[row], game.rest[row]
-        with np.errstate(over="ignore", invalid="ignore"):
-            gain, error = differences(there, here, *paid, 1.0)
-        gain = -side * gain
-        flat = (gain == 0.0) & (error == 0.0)
-        if helps and rows.can(row, flat, into):
-            return True
-        if not helps and (gain >= error).all():
-            return not rows.can(row, flat & ~into, None)
-        # a gain, or none and a way into the set
-        exact = gains_exactly(there, here, paid, 1.0, side)
-        gains = [(*x, Fraction(int(hit))) for x, hit in zip(exact, into.tolist(), strict=True)]
-        return best_exactly(rows, row, gains, helps) == GAIN
+        """Return whether nature makes a gain, or none and comes into the set."""
+        into = inside[game.rows.successors(row)].tolist()
+        gains = zip(game.gains(row, bound, side, 1.0), into, strict=True)
+        return game.decide(row, [(*gain, Fraction(hit)) for gain, hit in gains], side) == GAIN
 
     return attract(game, trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 
