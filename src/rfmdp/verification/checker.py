@@ -16,7 +16,7 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.derived import follows, restricted, unfolded
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
-from rfmdp.verification.forcing import Winning, gaining, recurrent, sure
+from rfmdp.verification.forcing import Winning, gaining, missing, recurrent
 from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game
 from rfmdp.verification.horizon import Horizon, Step, long_run
 from rfmdp.verification.margins import two_sum
@@ -151,12 +151,12 @@ class SolutionChecker:
             need(side in claim.witness, "witness: must be there for every bound")
             block = claim.block[int(side > 0)]
             self.game = self._facing(side, game)
-            rule = self.policy[-1] if claim.fixed or side == -claim.agent else None
+            self.game.allow(self.policy[-1] if claim.fixed or side == -claim.agent else None)
             for number in np.unique(block[block >= 0]).tolist():
-                self._block(side, bound, block, number, rule)
+                self._block(side, bound, block, number)
             claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
             if claimed.any():
-                self._surely(side, claimed, rule)
+                self._surely(side, claimed)
 
     def _facing(self, side: int, game: Game) -> Game:
         """Return the game in which a side is proven: if nature helps, she may keep to some sets."""
@@ -170,29 +170,27 @@ class SolutionChecker:
             return game
         return Game(model, self.claim.agent, self.claim.nature, None)
 
-    def _surely(self, side: int, claimed: BoolArray, rule: IntArray | None) -> None:
+    def _surely(self, side: int, claimed: BoolArray) -> None:
         """Prove that some states are won, by those whose win a side claims, almost surely."""
         claim = self.claim
         assert claim.path is not None
         self.game.agent, self.game.nature = claim.agent, claim.nature
-        winning = Winning(self.game, claim.path.priority, -side, rule)
+        winning = Winning(self.game, claim.path.priority, -side)
         won = winning.everywhere()
         unknown = np.full_like(claimed, winning.doubt)
         self.verdict.states((won & ~unknown) | ~claimed, f"{_name(side)} bound almost surely",
                             unknown)  # fmt: skip
 
-    def _block(
-        self, side: int, bound: FloatArray, block: IntArray, number: int, rule: IntArray | None
-    ) -> None:
+    def _block(self, side: int, bound: FloatArray, block: IntArray, number: int) -> None:
         """Prove one side of one block."""
         claim, rows, won = self.claim, self.game.rows, number % 2 == 1
         assert claim.path is not None
         inside, proof = block == number, claim.witness[side]
-        later = rows.touch(block > number) & self.game.open_rows(~inside, rule)
+        later = rows.touch(block > number) & self.game.open_rows(~inside)
         need(not later.any(), "block: a move leads to a later one")
         if won == (side < 0):
             pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
-            if not pure and not Winning(self.game, claim.path.priority, side, rule).nowhere(inside):
+            if not pure and not Winning(self.game, claim.path.priority, side).nowhere(inside):
                 word = "won" if won else "lost"
                 self.verdict.unproven.append(f"that a play which stays in block {number} is {word}")
                 return
@@ -245,10 +243,6 @@ class SolutionChecker:
                 self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
                                     short & ~wrong)  # fmt: skip
 
-    def _rule(self, side: int) -> IntArray | None:
-        """Return the last rule where a side is claimed of the policy alone: see `_by_policy`."""
-        return self.policy[-1] if self._by_policy(side) else None
-
     def _by_policy(self, side: int) -> bool:
         """Return whether a side is claimed of the policy alone: its guarantee, or both."""
         return self.claim.fixed or side == -self.game.agent
@@ -257,6 +251,7 @@ class SolutionChecker:
         """Check bounds of an unbounded objective; `strict` is the side that must gain."""
         for side, claim in sorted(bounds.items()):
             self.progress(f"{_name(side)} bound")
+            self.game.allow(self.policy[-1] if self._by_policy(side) else None)
             bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
             holds = side * claim >= side * bound
             self.verdict.states(holds | ~self.stop, f"{_name(side)} bound where known")
@@ -269,7 +264,7 @@ class SolutionChecker:
                 trivial |= (bound <= 0.0) | self._infinite(bound, side)
             signs, fine, doubt = self._signs(bound, side, trivial, HOLD, discount)
             if side == strict and fine.all():
-                fine = gaining(self.game, signs, bound, trivial, side, self._rule(side))
+                fine = gaining(self.game, signs, bound, trivial, side)
             self.verdict.states(fine, f"{_name(side)} bound by induction", doubt)
 
     def _mixed(self) -> None:
@@ -279,6 +274,7 @@ class SolutionChecker:
         """
         for side, claim in sorted(self.claim.bounds.items()):
             bound = np.where(self.stop, 0.0, claim)
+            self.game.allow(self.policy[-1] if self._by_policy(side) else None)
             self.verdict.states(side * claim >= side * bound, f"{_name(side)} bound where known")
             vague = np.isneginf(bound)
             if side < 0 and (vague | self.stop).all():
@@ -288,19 +284,21 @@ class SolutionChecker:
             trivial = self.stop | infinite
             _, fine, doubt = self._signs(bound, side, trivial, GAIN)
             if side > 0:
-                fine &= trivial | sure(self.game, self.stop, self._rule(side), unknown=False)
+                misses, unknown = missing(self.game, self.stop)
+                fine &= trivial | ~(misses | unknown)
+                doubt = (doubt & (trivial | ~misses)) | unknown
             self.verdict.states(fine, f"{_name(side)} bound by gains", doubt)
 
     def _signs(
         self, bound: FloatArray, side: int, trivial: BoolArray, least: int, discount: float = 1.0
     ) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the signs of rows, where (S,) they are at least some, and where that is open."""
-        rule = self._rule(side)
-        rows = self.game.open_rows(trivial, rule)
+        rows = self.game.open_rows(trivial)
         signs = self.game.signs(bound, side, discount, rows)
         unknown = (signs == UNKNOWN) & rows
-        fine = trivial | self.game.enough(signs >= least, side, rule)
-        doubt = trivial | self.game.enough((signs >= least) | unknown, side, rule)
+        helps, there = self.game.agent == -side, self.game.allowed
+        fine = trivial | self.game.enough(signs >= least, helps, there)
+        doubt = trivial | self.game.enough((signs >= least) | unknown, helps, there)
         return signs, fine, doubt & bool(unknown.any())
 
     def _average(self) -> None:
@@ -310,7 +308,8 @@ class SolutionChecker:
             bias = self.claim.witness[side]
             need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
             self.progress(f"{_name(side)} bound")
-            fine, possible = long_run(self.game, claim, bias, side, self._rule(side))
+            self.game.allow(self.policy[-1] if self._by_policy(side) else None)
+            fine, possible = long_run(self.game, claim, bias, side)
             self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
 
     def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
@@ -328,12 +327,13 @@ class SolutionChecker:
         """Return the states of infinite lower bound, after checking that they are infinite."""
         claimed = np.isposinf(bound)
         if claimed.any():
-            infinite = np.zeros_like(claimed)
+            infinite, unknown = np.zeros_like(claimed), False
             if self.kind == "Total":
-                infinite = recurrent(self.game, self.game.reward > 0.0, self._rule(side))
+                infinite, unknown = recurrent(self.game, self.game.reward > 0.0)
             elif self.kind == "ReachReward":
-                infinite = ~sure(self.game, self.stop, self._rule(side))
-            self.verdict.states(~claimed | infinite, "infinite where claimed")
+                infinite, unknown = missing(self.game, self.stop)
+            infinite = ~claimed | (infinite & (not unknown))
+            self.verdict.states(infinite, "infinite where claimed", claimed & unknown)
         return claimed
 
 

@@ -39,39 +39,35 @@ class Game:
         self.rows = Rows(model)
         nothing = np.zeros(model.rows)
         self.reward, self.rest = (nothing, nothing) if paid is None else paid
+        self.allowed: BoolArray = np.ones(model.rows, dtype=np.bool_)  # what the agent may take
 
-    def open_rows(self, settled: BoolArray, rule: IntArray | None) -> BoolArray:
-        """Return the rows (R,) that count: of states that are not settled, those of a rule."""
-        rows = ~settled[self.rows.state]
-        if rule is None:
-            return rows
-        taken = np.zeros(self.model.rows, dtype=np.bool_)
-        taken[rule] = True
-        return rows & taken
-
-    def pick(self, q: AnyArray, rule: IntArray | None) -> AnyArray:
-        """Return the agent's row of every state: that of a rule, or the best."""
+    def allow(self, rule: IntArray | None) -> None:
+        """Let the agent take the rows of a rule only, or all."""
+        self.allowed[:] = rule is None
         if rule is not None:
-            return q[rule]
-        reduce = np.maximum if self.agent > 0 else np.minimum
-        return reduce.reduceat(q, self.model.row_ptr[:-1])
+            self.allowed[rule] = True
 
-    def enough(self, good: BoolArray, side: int, rule: IntArray | None) -> BoolArray:
-        """Return the states where good rows are enough: a helping agent needs one, else all."""
-        if rule is not None:
-            return good[rule]
-        reduce = np.logical_or if self.agent == -side else np.logical_and
-        states: BoolArray = reduce.reduceat(good, self.model.row_ptr[:-1])
-        return states
+    def open_rows(self, settled: BoolArray) -> BoolArray:
+        """Return the rows (R,) that the agent may take in states that are not settled."""
+        return self.allowed & ~settled[self.rows.state]
+
+    def enough(self, good: BoolArray, helps: bool, there: BoolArray) -> BoolArray:
+        """Return the states (S,) with good rows among those that are there: all, or one if enough.
+
+        A helping agent takes a good one; one that opposes must not have any other.
+        """
+        some = np.logical_or.reduceat(good & there, self.model.row_ptr[:-1])
+        bad = np.logical_or.reduceat(there & ~good, self.model.row_ptr[:-1])
+        return np.asarray(some if helps else some & ~bad)
 
     def backup(
         self, value: FloatArray, side: int, discount: float, rows: BoolArray, exact: bool
     ) -> FloatArray:
-        """Return (R,) bounds, on a side, of what the rows asked for are worth.
+        """Return bounds (S,), on a side, of what the agent's best of the rows asked for is worth.
 
         If `exact`, means are counted in fractions and rounded once.
         """
-        q = np.full(self.model.rows, side * np.inf)
+        q = np.full(self.model.rows, -self.agent * np.inf)
         with np.errstate(all="ignore"):
             for batch in self.rows.batches(rows):
                 there = _possible(batch, value)
@@ -84,14 +80,15 @@ class Game:
                     cut = mean.copy() if towards > 0 else other - room
                     some = np.arange(len(mean))
                     batch.refine(some, wide, mean, towards, other + towards * room, cut)
-                avoided = (0.0 < mean) & (mean <= 2.0**-40 * np.abs(wide).max(axis=1)) & (side > 0)
+                avoided = (mean > 0.0) & (mean <= 2.0**-40 * np.abs(wide).max(axis=1)) & (side > 0)
                 mean = directed(base, -self.nature * mean, side)
                 mean = np.clip(mean, base, there.max(axis=1))
                 for i in np.flatnonzero(avoided | exact)[:FRACTIONS]:
                     mean[i] = self._rounded(int(batch.rows[i]), there[i], float(mean[i]), side)
                 paid = directed(self.reward[batch.rows], self.rest[batch.rows], side)
                 q[batch.rows] = directed(paid, scaled(discount, mean, side), side)
-        return q
+        best = np.maximum if self.agent > 0 else np.minimum
+        return best.reduceat(q, self.model.row_ptr[:-1])
 
     def _mean(self, batch: Batch, values: FloatArray, side: int) -> tuple[FloatArray, FloatArray]:
         """Return values as a nature who minimises sees them, and bounds of their least mean.
@@ -104,7 +101,7 @@ class Game:
     def _rounded(self, row: int, values: FloatArray, bound: float, side: int) -> float:
         """Return nature's best mean of values (K,) in fractions, rounded to a side, or `bound`."""
         with suppress(Undecided, OverflowError, ValueError):
-            best = float(self.nature * (self.nature * values).max())
+            best = float((self.nature * values).max() * self.nature)
             if self.rows.can(row, values == best, None):
                 return best
             numbers = [(-self.nature * Fraction(x),) for x in values.tolist()]
@@ -200,7 +197,7 @@ class Game:
 def _possible(batch: Batch, values: FloatArray) -> FloatArray:
     """Return values (b, K) of successors; what cannot happen has the least of the others."""
     there = values[batch.successors]
-    if batch.possible is None:
+    if batch.possible is None or batch.possible.all():
         return there
     least = np.where(batch.possible, there, np.inf).min(axis=1)
     return np.where(batch.possible, there, least[:, None])

@@ -51,14 +51,15 @@ class Horizon:
     def _back(self, value: FloatArray, side: int, exact: bool) -> FloatArray:
         """Return bounds, on a side, of the value all steps earlier."""
         game, count = self.game, len(self.steps)
-        rules: list[Any] = [None] * count if self.rules is None else list(self.rules[::-1])
+        rules: list[Any] = [None] * count if self.rules is None else list(self.rules[:count][::-1])
         steady = False  # the last step changed nothing
         for k, ((fixed, worth), rule) in enumerate(zip(self.steps, rules, strict=True)):
             if steady and fixed is self.steps[k - 1][0] and np.array_equal(rule, rules[k - 1]):
                 continue
             self.progress(f"step {k + 1} of {count}, {'upper' if side > 0 else 'lower'}")
-            q = game.backup(value, side, self.discount, game.open_rows(fixed, rule), exact)
-            before, value = value, np.where(fixed, worth, game.pick(q, rule))
+            game.allow(rule)
+            best = game.backup(value, side, self.discount, game.open_rows(fixed), exact)
+            before, value = value, np.where(fixed, worth, best)
             steady = np.array_equal(before, value)
         return value
 
@@ -73,7 +74,7 @@ def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: bool) -> Bo
 
 
 def long_run(
-    game: Game, bound: FloatArray, bias: FloatArray, side: int, rule: IntArray | None
+    game: Game, bound: FloatArray, bias: FloatArray, side: int
 ) -> tuple[BoolArray, BoolArray]:
     """Return the states (S,) where a bound of a mean is proven, and where it may yet be one.
 
@@ -93,10 +94,9 @@ def long_run(
     turned.agent, turned.nature = side * game.agent, side * game.nature
     u, h = side * bound, side * bias
     model, state = game.model, game.rows.state
-    rows = game.open_rows(np.zeros(model.states, dtype=np.bool_), rule)
     turned.reward = turned.rest = np.zeros(model.rows)
-    climbs = turned.signs(u, UPPER, 1.0, rows)
-    todo = rows & (climbs != GAIN)
+    climbs = turned.signs(u, UPPER, 1.0, game.allowed)
+    todo = game.allowed & (climbs != GAIN)
     # what a row pays beyond u, exactly or more
     first, error = two_sum(side * game.reward, -u[state])
     turned.reward, turned.rest = first, directed(error, side * game.rest, 1.0)
@@ -111,4 +111,5 @@ def long_run(
             keeps[chosen] = turned.signs(np.where(u > level, np.inf, h), UPPER, 1.0, chosen)[chosen]
     good = (climbs == GAIN) | (keeps >= HOLD)
     open_ = good | (climbs == UNKNOWN) | (keeps == UNKNOWN)
-    return turned.enough(good, UPPER, rule), turned.enough(open_, UPPER, rule)
+    helps = turned.agent == -UPPER
+    return turned.enough(good, helps, game.allowed), turned.enough(open_, helps, game.allowed)

@@ -78,9 +78,8 @@ class Rows:
         """Return some rows of a block with their sets."""
         ptr = self.model.successor_ptr
         at = ptr[rows][:, None] + np.arange(ptr[rows[0] + 1] - ptr[rows[0]])
-        possible = None if self._held.all() else self.possible(rows).reshape(at.shape)
-        axes = [self.rounded.axis(ids_) for ids_ in ids.T]
-        return Batch(rows, axes, self.model.successors[at], possible)
+        axes = [self.rounded.axis(place) for place in ids.T]
+        return Batch(rows, axes, self.model.successors[at], self.possible[at])
 
     @cached_property
     def rigid(self) -> BoolArray:
@@ -110,28 +109,22 @@ class Rows:
             held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
         return held
 
-    def possible(self, rows: IntArray) -> BoolArray:
-        """Return for all entries of some rows whether some product has them, or for more."""
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Which entries (T,) of successors some product has, or more."""
         model, sets, held = self.model, self.sets, self._held
-        sizes = segment_lengths(model.successor_ptr)[rows]
-        possible = np.ones(int(sizes.sum()), dtype=np.bool_)
-        if held.all():
-            return possible
-        number = np.arange(len(possible)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        lengths = segment_lengths(model.marginal_ptr)[rows]
-        for back in range(1, int(lengths.max(initial=0)) + 1):
-            has = lengths >= back
-            ids = model.row_marginals[model.marginal_ptr[rows[has] + 1] - back]
-            each, owner = np.repeat(has, sizes), np.repeat(ids, sizes[has])
-            possible[each] &= held[sets.ptr[owner] + number[each] % sets.sizes[owner]]
-            number[each] //= sets.sizes[owner]
+        possible = np.ones(len(model.successors), dtype=np.bool_)
+        for rows, ids in self.blocks if not held.all() else ():
+            some = np.ones((len(rows), 1), dtype=np.bool_)
+            for place in ids.T:
+                each = held[sets.ptr[place][:, None] + np.arange(sets.sizes[place[0]])]
+                some = (some[:, :, None] & each[:, None]).reshape(len(rows), -1)
+            possible[model.successor_ptr[rows][:, None] + np.arange(some.shape[1])] = some
         return possible
 
     def touch(self, states: BoolArray) -> BoolArray:
         """Return the rows (R,) that can lead to some of the states."""
-        hit = states[self.model.successors]
-        if not self._held.all():
-            hit &= self.possible(np.arange(self.model.rows))
+        hit = states[self.model.successors] & self.possible
         return segment_any(hit, self.model.successor_ptr)
 
     def can(self, row: int, allowed: BoolArray | None, hit: BoolArray | None) -> bool:

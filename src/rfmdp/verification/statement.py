@@ -7,12 +7,13 @@ functions, products) are not evaluated; then nobody knows more than the list of 
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
+import lark
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray
@@ -22,18 +23,29 @@ from rfmdp.verification.reading import Claim, Model
 
 PROBABILITIES = ("Parity", "Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
 LONGEST = 200  # characters of a text of the file that are shown
-TOKEN = re.compile(
-    r'\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)|("[^"]*")|(\w+)|(<=>|=>|<=|>=|!=|[-+&|!=<>()]))'
-)
-LEVELS: list[dict[str, Callable[[Any, Any], Any]]] = [  # from the loosest to the tightest
-    {"=>": lambda a, b: ~a | b}, {"<=>": operator.eq}, {"|": operator.or_}, {"&": operator.and_},
-    {},  # "!"
-    {"=": operator.eq, "!=": operator.ne},
-    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
-    {"+": operator.add, "-": operator.sub},
-]  # fmt: skip
-NOT = 4  # the level of "!"
-LOGICAL = ("=>", "<=>", "|", "&", "!")
+GRAMMAR = r"""  // from the loosest to the tightest
+!?start: iff | iff "=>" iff
+!?iff: or | iff "<=>" or
+!?or: and | or "|" and
+!?and: not | and "&" not
+!?not: equal | "!" not
+!?equal: order | order ("="|"!=") order
+!?order: sum | sum ("<"|"<="|">"|">=") sum
+!?sum: sign | sum ("+"|"-") sign
+!?sign: atom | "-" sign
+?atom: "(" start ")" | NUMBER | LABEL | NAME
+NUMBER: /\d+(\.\d*)?([eE][+-]?\d+)?/
+LABEL: /"[^"]*"/
+NAME: /[A-Za-z_]\w*/
+%ignore /\s/
+"""
+OPERATORS: dict[str, tuple[bool | None, Callable[..., AnyArray]]] = {  # of truth, or of numbers
+    "=>": (True, lambda a, b: ~a | b), "<=>": (True, operator.eq), "|": (True, operator.or_),
+    "&": (True, operator.and_), "!": (True, operator.invert),
+    "=": (None, operator.eq), "!=": (None, operator.ne), "<": (None, operator.lt),
+    "<=": (None, operator.le), ">": (None, operator.gt), ">=": (None, operator.ge),
+    "+": (False, operator.add), "-": (False, lambda a, *b: a - b[0] if b else -a),
+}  # fmt: skip
 EVALUATED = 2_000  # characters of a text that is evaluated
 DEEPEST = 40  # parentheses, signs, and formulas within formulas
 
@@ -204,93 +216,55 @@ def meaning(model: Model | Lattice, text: str) -> BoolArray | None:
         If it names a label that the model does not have.
     """
     try:
-        value = _Reader(model, text, 0).whole()
+        value = _evaluated(model, text, 0)
     except NotEvaluated:
         return None
     return value if value.dtype == np.bool_ else None
 
 
-class _Reader:
-    """A text that is read from left to right."""
-
-    def __init__(self, model: Model | Lattice, text: str, depth: int) -> None:
-        self.model, self.depth = model, depth
-        self.tokens: list[str] = []
-        place = 0
-        text = text.rstrip()
-        _known(len(text) <= EVALUATED and depth <= DEEPEST)
-        while place < len(text):
-            match = TOKEN.match(text, place)
-            _known(match is not None)
-            assert match is not None
-            self.tokens.append(match.group().strip())
-            place = match.end()
-
-    def whole(self) -> AnyArray:
-        value = self._level(0)
-        _known(not self.tokens)
-        return value
-
-    def _level(self, level: int) -> AnyArray:
-        if level == len(LEVELS):
-            return self._atom()
-        if level == NOT and self._take("!"):
-            self._deeper()
-            return ~_logical(self._level(NOT))
-        value = self._level(level + 1)
-        while self.tokens and self.tokens[0] in LEVELS[level]:
-            word = self.tokens.pop(0)
-            other = self._level(level + 1)
-            if word in LOGICAL:
-                value, other = _logical(value), _logical(other)
-            _known((value.dtype == np.bool_) == (other.dtype == np.bool_))
-            value = LEVELS[level][word](value, other)
-            if word in ("=>", "<", "<=", ">", ">=", "=", "!="):
-                break  # these are not chained
-        return value
-
-    def _atom(self) -> AnyArray:
-        _known(self.tokens)
-        token = self.tokens.pop(0)
-        if token in ("(", "-"):
-            self._deeper()
-            value = self._level(0) if token == "(" else self._atom()
-            _known(self._take(")") if token == "(" else value.dtype != np.bool_)
-            return value if token == "(" else -value
-        if token.startswith('"'):
-            return self.model.label(token[1:-1])
-        return np.full(self.model.states, self._named(token))
-
-    def _named(self, token: str) -> Any:
-        if token in ("true", "false"):
-            return token == "true"
-        if token[0].isdigit():
-            _known(len(token) <= 15 or not token.isdigit())
-            return int(token) if token.isdigit() else float(token)
-        if token in self.model.variables:
-            return self.model.variables[token]
-        value = self.model.formulas.get(token)
-        if isinstance(value, Mapping):
-            return _Reader(self.model, str(value.get("expression")), self.depth + 1).whole()
-        _known(isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**53))
-        return value
-
-    def _deeper(self) -> None:
-        self.depth += 1
-        _known(self.depth <= DEEPEST)
-
-    def _take(self, token: str) -> bool:
-        if self.tokens[:1] != [token]:
-            return False
-        self.tokens.pop(0)
-        return True
+@functools.cache
+def _parser() -> lark.Lark:
+    return lark.Lark(GRAMMAR, parser="lalr")
 
 
-def _known(holds: object) -> None:
-    if not holds:
+def _evaluated(model: Model | Lattice, text: str, depth: int) -> AnyArray:
+    """Return the values (S,) of a text, which is nested in others so deep."""
+    if len(text) > EVALUATED:
         raise NotEvaluated
+    try:
+        tree = _parser().parse(text)
+    except lark.exceptions.LarkError:
+        raise NotEvaluated from None
+
+    def value(tree: lark.ParseTree, depth: int) -> AnyArray:
+        if depth > DEEPEST:
+            raise NotEvaluated
+        if isinstance(tree, lark.Token):
+            return np.full(model.states, _named(model, tree, depth))
+        *left, sign, right = tree.children
+        logical, function = OPERATORS[str(sign)]
+        operands = [value(child, depth + 1) for child in (*left, right)]
+        types = {operand.dtype == np.bool_ for operand in operands}
+        if types not in ({True}, {False}) or logical not in (None, *types):
+            raise NotEvaluated
+        return function(*operands)
+
+    return value(tree, depth)
 
 
-def _logical(value: AnyArray) -> AnyArray:
-    _known(value.dtype == np.bool_)
-    return value
+def _named(model: Model | Lattice, token: lark.Token, depth: int) -> AnyArray | float:
+    """Return what a number, a label, a variable, a constant or a formula is."""
+    if token.type == "NUMBER" and not (token.isdigit() and len(token) > 15):
+        return int(token) if token.isdigit() else float(token)
+    if token.type == "LABEL":
+        return model.label(token[1:-1])
+    if token in ("true", "false"):
+        return token == "true"
+    if token in model.variables:
+        return model.variables[token]
+    content = model.formulas.get(token)
+    if isinstance(content, Mapping):
+        return _evaluated(model, str(content.get("expression")), depth + 1)
+    if isinstance(content, bool | float) or (isinstance(content, int) and abs(content) < 2**53):
+        return content
+    raise NotEvaluated
