@@ -15,10 +15,9 @@ from rfmdp.solving import solve
 from rfmdp.verification import products
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import Fields
-from rfmdp.verification.game import Game
+from rfmdp.verification.game import Game, Rows
 from rfmdp.verification.margins import directed, scaled
 from rfmdp.verification.reading import read_model
-from rfmdp.verification.rows import Rows
 from rfmdp.verification.solution import verify
 from scales import random_set
 

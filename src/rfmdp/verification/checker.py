@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.derived import follows, restricted, unfolded
+from rfmdp.verification.derived import restricted, unfolded
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
 from rfmdp.verification.forcing import Winning, gaining, missing, recurrent
@@ -72,13 +72,12 @@ class SolutionChecker:
         self.claim, self.verdict, self.progress = claim, verdict, progress
         self.kind, self.objective, self.policy = claim.kind, claim.objective, claim.policy
         self.turned = -1 if self.kind == "Globally" else 1
-        reward = claim.paid() if self.kind in REWARDED else None
-        if self.kind == "LongRunShare":
-            inside = claim.states["target"].astype(np.float64)
-            rows = claim.written.rows, np.diff(claim.written.row_ptr)
-            reward = np.repeat(inside, rows[1]), np.zeros(rows[0])
         agent, nature = self.turned * claim.agent, self.turned * claim.nature
-        self.game = Game(claim.written, agent, nature, reward)
+        self.game = Game(
+            claim.written, agent, nature, claim.paid() if self.kind in REWARDED else None
+        )
+        if self.kind == "LongRunShare":
+            self.game.reward = claim.states["target"][self.game.rows.state].astype(np.float64)
         self.zeros: FloatArray = np.zeros(claim.model.states)
         self.stop, self.pay = self.zeros > 0.0, self.zeros  # where it is over, and worth what
 
@@ -92,17 +91,19 @@ class SolutionChecker:
         elif self.kind in ("LongRunAverage", "LongRunShare"):
             self._average()
         elif self.kind == "BudgetUntil":
-            for side in sorted(self.claim.bounds):
-                self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
-            SolutionChecker(unfolded(self.claim), self.verdict, self.progress).run()
+            inner = unfolded(self.claim)
+            for side, bound in self.claim.bounds.items():  # no closer than before any payment
+                first = inner.bounds[side][: len(bound)]
+                follows = side * bound >= side * first
+                self.verdict.states(follows, f"{_name(side)} bound by payments")
+            SolutionChecker(inner, self.verdict, self.progress).run()
         elif self.kind in ("ReachReward", "Total"):
             self.stop = self.claim.states.get("target", self.stop)
-            negative = bool((self.game.reward < 0.0)[~self.stop[self.game.rows.state]].any())
-            need(not negative or self.kind == "ReachReward", "rewards: must not be negative here")
-            if negative:
-                self._mixed()
-            else:
+            if not (self.game.reward < 0.0)[self.game.open_rows(self.stop)].any():
                 self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
+            else:
+                need(self.kind == "ReachReward", "rewards: must not be negative here")
+                self._mixed()
         elif self.kind == "Discounted":
             self._inductive(self.claim.bounds, 0, float(self.objective["discount"]))
         else:
@@ -234,34 +235,35 @@ class SolutionChecker:
         discount: float = 1.0,
     ) -> None:  # fmt: skip
         """Step back from proven bounds and compare."""
-        for side in (-1, 1):
-            claim = self.claim.bounds.get(self.turned * side)
-            if claim is not None:
-                rules = policy if self._by_policy(side) else None
-                back = Horizon(self.game, steps, discount, rules, self.progress)
-                short, wrong = back.beyond(claim, proven, side, self.turned < 0)
-                self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
-                                    short & ~wrong)  # fmt: skip
+        for place, claim in self.claim.bounds.items():
+            side = self.turned * place
+            rules = policy if self._by_policy(side) else None
+            back = Horizon(self.game, steps, discount, rules, self.progress)
+            short, wrong = back.beyond(claim, proven, side, self.turned < 0)
+            self.verdict.states(~short, f"{_name(place)} bound by steps", short & ~wrong)
 
     def _by_policy(self, side: int) -> bool:
         """Return whether a side is claimed of the policy alone: its guarantee, or both."""
         return self.claim.fixed or side == -self.game.agent
 
+    def _begin(self, side: int) -> None:
+        """Go on to a side: of the policy alone, the agent may take its last rule only."""
+        self.progress(f"{_name(side)} bound")
+        self.game.allow(self.policy[-1] if self._by_policy(side) else None)
+
     def _inductive(self, bounds: dict[int, FloatArray], strict: int, discount: float = 1.0) -> None:
         """Check bounds of an unbounded objective; `strict` is the side that must gain."""
         for side, claim in sorted(bounds.items()):
-            self.progress(f"{_name(side)} bound")
-            self.game.allow(self.policy[-1] if self._by_policy(side) else None)
+            self._begin(side)
             bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
             holds = side * claim >= side * bound
             self.verdict.states(holds | ~self.stop, f"{_name(side)} bound where known")
             if strict and side > 0:
                 self.verdict.states(bound >= 0.0, "upper bounds are not negative")
             trivial = self.stop.copy()
-            if strict and side > 0:
-                trivial |= np.isposinf(bound)
-            elif strict:
-                trivial |= (bound <= 0.0) | self._infinite(bound, side)
+            if strict:
+                zero = side < 0  # nothing is claimed there
+                trivial |= (zero & (bound <= 0.0)) | self._infinite(bound, side)
             signs, fine, doubt = self._signs(bound, side, trivial, HOLD, discount)
             if side == strict and fine.all():
                 fine = gaining(self.game, signs, bound, trivial, side)
@@ -273,15 +275,14 @@ class SolutionChecker:
         From above, those who minimise must be able to force the target as well.
         """
         for side, claim in sorted(self.claim.bounds.items()):
+            self._begin(side)
             bound = np.where(self.stop, 0.0, claim)
-            self.game.allow(self.policy[-1] if self._by_policy(side) else None)
             self.verdict.states(side * claim >= side * bound, f"{_name(side)} bound where known")
             vague = np.isneginf(bound)
             if side < 0 and (vague | self.stop).all():
                 continue  # nothing is claimed
             need(not vague.any(), "lower: must be finite everywhere, or nowhere")
-            infinite = np.isposinf(bound) if side > 0 else self._infinite(bound, side)
-            trivial = self.stop | infinite
+            trivial = self.stop | self._infinite(bound, side)
             _, fine, doubt = self._signs(bound, side, trivial, GAIN)
             if side > 0:
                 misses, unknown = missing(self.game, self.stop)
@@ -307,8 +308,7 @@ class SolutionChecker:
             need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
             bias = self.claim.witness[side]
             need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
-            self.progress(f"{_name(side)} bound")
-            self.game.allow(self.policy[-1] if self._by_policy(side) else None)
+            self._begin(side)
             fine, possible = long_run(self.game, claim, bias, side)
             self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
 
@@ -316,17 +316,16 @@ class SolutionChecker:
         """Return a bound with a true number where it says nothing at all."""
         vague = np.isinf(bound) & (np.sign(bound) == side)
         if strict:  # values are not negative
-            ends = (0.0, 1.0 if self.kind in PROBABILITIES else np.inf)
+            end = 0.0 if side < 0 else 1.0 if self.kind in PROBABILITIES else np.inf
         else:
-            least, most = float(self.game.reward.min()), float(self.game.reward.max())
-            ends = (2.0 * min(least, 0.0) / (1.0 - discount) - 1.0,
-                    2.0 * max(most, 0.0) / (1.0 - discount) + 1.0)  # fmt: skip
-        return np.where(vague, ends[side > 0], bound)
+            most = max(float((side * self.game.reward).max()), 0.0)
+            end = side * (2.0 * most / (1.0 - discount) + 1.0)
+        return np.where(vague, end, bound)
 
     def _infinite(self, bound: FloatArray, side: int) -> BoolArray:
-        """Return the states of infinite lower bound, after checking that they are infinite."""
+        """Return the states of infinite bound, after checking that lower ones are infinite."""
         claimed = np.isposinf(bound)
-        if claimed.any():
+        if side < 0 and claimed.any():
             infinite, unknown = np.zeros_like(claimed), False
             if self.kind == "Total":
                 infinite, unknown = recurrent(self.game, self.game.reward > 0.0)

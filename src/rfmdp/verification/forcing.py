@@ -52,17 +52,10 @@ def attract(
 ) -> BoolArray:  # fmt: skip
     """Return the least set: `start`, and states whose rows are good or lead into the set.
 
-    Of a state, an agent that helps needs one such row; if it opposes, all rows must be such.
-
-    Parameters
-    ----------
-    start, good
-        States (S,) that are in the set, and rows (R,) that are enough whatever the set.
-    open_
-        Rows (R,) that may lead into the set. Those that are rigid, where nature has no choice of
-        successors, do if one of their successors is in it; of the others `leads` says so.
-    there
-        The rows (R,) that there are; by default all that the agent may take.
+    Of the rows that are there (by default all that the agent may take), an agent that helps needs
+    one such row; if it opposes, all must be such. Open rows may lead into the set. Those that are
+    rigid, where nature has no choice of successors, do if one of their successors is in it; of the
+    others `leads` says so.
     """
     rows, model = game.rows, game.model
     there = game.allowed if there is None else there

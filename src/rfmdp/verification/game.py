@@ -1,4 +1,4 @@
-"""The game behind a claim: what rows are worth, and what a bound gains in them.
+"""The game behind a claim: its rows, what they are worth, and what a bound gains in them.
 
 A bound b is looked at from its own side: its *gain* in a row is -side * (T(b) - b), and nature
 helps (side and direction differ) or opposes. Signs of gains are proven by floats rounded outwards,
@@ -8,22 +8,140 @@ else by which successors are possible, else in fractions.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
+from rfmdp import ragged
+from rfmdp.ragged import segment, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import Numbers, Undecided
+from rfmdp.verification.exact import ExactRows, Numbers, Undecided
 from rfmdp.verification.margins import UNIT, directed, scaled
+from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
-from rfmdp.verification.rows import Rows
+from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUM_OFF
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
 FAR = 2.0**980  # stands for an infinite lower bound: more than others that floats handle
+BATCH = 1 << 18  # numbers handled at a time
+
+
+class Rows:
+    """All rows of a model, whose sets are settled here."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.sets = model.sets.settled()
+        self.exact = ExactRows(self.sets)
+        self.state = ragged.owners(model.row_ptr)
+
+    @cached_property
+    def rounded(self) -> RoundedSets:
+        """The sets in floats."""
+        return RoundedSets(self.sets, self.exact)
+
+    @cached_property
+    def blocks(self) -> list[tuple[IntArray, IntArray]]:
+        """Rows (B,) and their sets (B, n), those with sets of the same shape together."""
+        model = self.model
+        lengths = segment_lengths(self.model.marginal_ptr)
+        described = np.column_stack(
+            [self.sets.kind, self.sets.sizes, segment_lengths(self.sets.corner_ptr)]
+        )
+        classes, of_set = np.unique(described, axis=0, return_inverse=True)
+        shape = lengths.copy()  # a number per sequence of classes
+        for place in range(int(lengths.max(initial=0))):
+            rows = np.flatnonzero(lengths > place)
+            own = of_set.reshape(-1)[model.row_marginals[model.marginal_ptr[rows] + place]]
+            shape[rows] = shape[rows] * len(classes) + own
+            shape = ragged.renumbered(shape)
+        order = ragged.stable_order(shape)
+        blocks = []
+        for rows in np.split(order, np.flatnonzero(np.diff(shape[order])) + 1):
+            at = model.marginal_ptr[rows][:, None] + np.arange(lengths[rows[0]])
+            blocks.append((rows, model.row_marginals[at]))
+        return blocks
+
+    def batches(self, chosen: BoolArray) -> Iterator[Batch]:
+        """Yield the rows that are asked for."""
+        ptr, whole = self.model.successor_ptr, bool(self._held.all())
+        for rows, ids in self.blocks if chosen.any() else ():
+            places = np.flatnonzero(chosen[rows])
+            inside = np.arange(ptr[rows[0] + 1] - ptr[rows[0]])
+            step = max(1, BATCH // len(inside))
+            for some in (places[i : i + step] for i in range(0, len(places), step)):
+                at = ptr[rows[some]][:, None] + inside
+                axes = [self.rounded.axis(place) for place in ids[some].T]
+                possible = None if whole else self.possible[at]
+                yield Batch(rows[some], axes, self.model.successors[at], possible)
+
+    @cached_property
+    def rigid(self) -> BoolArray:
+        """Rows (R,) all of whose products have the same successors."""
+        return ragged.segment_all(self._firm()[self.model.row_marginals], self.model.marginal_ptr)
+
+    def _firm(self) -> BoolArray:
+        """Return the sets (M,) all of whose members have the same outcomes."""
+        sets, box = self.sets, self.sets.kind == BOX
+        empties = (sets.lower == 0.0) & (sets.upper > 0.0)
+        others = np.repeat(ragged.segment_sum(sets.upper, sets.ptr), sets.sizes) - sets.upper
+        firm = (sets.kind == SINGLETON) | (box & ~segment_any(empties, sets.ptr))
+        bends = box & segment_any(empties & (others > 1.0 + SUM_OFF), sets.ptr)
+        for j in np.flatnonzero(~firm & ~bends):
+            with suppress(Undecided):
+                firm[j] = self.exact[int(j)].firm
+        return np.asarray(firm)
+
+    @cached_property
+    def _held(self) -> BoolArray:
+        """The outcomes (O,) of all sets that some member has, or more."""
+        sets = self.sets
+        kind = np.repeat(sets.kind, sets.sizes)
+        held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
+        for j in np.flatnonzero(sets.kind == POLYTOPE):
+            set_ = self.exact[int(j)]
+            held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
+        return held
+
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Which entries (T,) of successors some product has, or more."""
+        model, sets, held = self.model, self.sets, self._held
+        possible = np.ones(len(model.successors), dtype=np.bool_)
+        for rows, ids in self.blocks if not held.all() else ():
+            some = np.ones((len(rows), 1), dtype=np.bool_)
+            for place in ids.T:
+                each = held[sets.ptr[place][:, None] + np.arange(sets.sizes[place[0]])]
+                some = (some[:, :, None] & each[:, None]).reshape(len(rows), -1)
+            possible[model.successor_ptr[rows][:, None] + np.arange(some.shape[1])] = some
+        return possible
+
+    def touch(self, states: BoolArray) -> BoolArray:
+        """Return the rows (R,) that can lead to some of the states."""
+        hit = states[self.model.successors] & self.possible
+        return segment_any(hit, self.model.successor_ptr)
+
+    def can(self, row: int, allowed: BoolArray | None, hit: BoolArray | None) -> bool:
+        """Return whether nature can keep a row within allowed successors (K,) and hit some.
+
+        Without any given, all are allowed, or each is a hit.
+        """
+        full = np.ones(len(self.successors(row)), dtype=np.bool_)
+        allowed, hit = full if allowed is None else allowed, full if hit is None else hit
+        return self.exact.can(self.ids(row), allowed, hit)
+
+    def successors(self, row: int) -> IntArray:
+        """Return the successors (K,) of a row."""
+        return self.model.successors[segment(self.model.successor_ptr, row)]
+
+    def ids(self, row: int) -> tuple[int, ...]:
+        """Return the sets of a row."""
+        return tuple(self.model.row_marginals[segment(self.model.marginal_ptr, row)].tolist())
 
 
 class Game:
@@ -72,11 +190,11 @@ class Game:
             for batch in self.rows.batches(rows):
                 there = _possible(batch, value)
                 base = there.min(axis=1)
-                wide, mean = self._mean(batch, there - base[:, None], side)
+                wide, towards = self._seen(there - base[:, None], side), -self.nature * side
+                mean = batch.bound(wide, towards)
                 if len(batch.free) > 1:
                     room = 2.0**-46 * np.abs(wide).max(axis=1)  # as near as anybody wants it
-                    towards = -self.nature * side
-                    other = -self.nature * self._mean(batch, there - base[:, None], -side)[1]
+                    other = batch.bound(self._seen(there - base[:, None], -side), -towards)
                     cut = mean.copy() if towards > 0 else other - room
                     some = np.arange(len(mean))
                     batch.refine(some, wide, mean, towards, other + towards * room, cut)
@@ -90,13 +208,9 @@ class Game:
         best = np.maximum if self.agent > 0 else np.minimum
         return best.reduceat(q, self.model.row_ptr[:-1])
 
-    def _mean(self, batch: Batch, values: FloatArray, side: int) -> tuple[FloatArray, FloatArray]:
-        """Return values as a nature who minimises sees them, and bounds of their least mean.
-
-        The values are rounded once; twice that much is paid, towards the side.
-        """
-        wide = -self.nature * (values + 2.0 * UNIT * side * np.abs(values))
-        return wide, batch.bound(wide, -self.nature * side)
+    def _seen(self, values: FloatArray, side: int) -> FloatArray:
+        """Return values as a nature who minimises sees them; twice their rounding is paid."""
+        return -self.nature * (values + 2.0 * UNIT * side * np.abs(values))
 
     def _rounded(self, row: int, values: FloatArray, bound: float, side: int) -> float:
         """Return nature's best mean of values (K,) in fractions, rounded to a side, or `bound`."""
@@ -144,15 +258,18 @@ class Game:
         def excess(mean: FloatArray, rest: FloatArray, side: int) -> FloatArray:
             return directed(rest, scaled(discount, -self.nature * mean, side), side)
 
-        wide, mean = self._mean(batch, near, side)
-        beyond = rest(side)
+        wide = self._seen(near, side)
+        towards, beyond = -self.nature * side, rest(side)
+        mean = towards * (towards * wide).max(axis=1)  # wherever it goes
+        doubt = np.flatnonzero(~(side * excess(mean, beyond, side) < 0.0))
+        mean[doubt] = batch.take(doubt).bound(wide[doubt], towards)
         doubt = np.flatnonzero(~(side * excess(mean, beyond, side) <= 0.0))
-        other = self._mean(batch.take(doubt), near[doubt], -side)[1]
+        other = batch.take(doubt).bound(self._seen(near[doubt], -side), -towards)
         fails = side * excess(other, rest(-side)[doubt], -side) > 0.0
         fails &= ~infinite[doubt].any(axis=1)
         aim = self.nature * beyond / discount
         cut = aim + 2.0**-50 * np.abs(wide).max(axis=1)
-        batch.refine(doubt[~fails], wide, mean, -self.nature * side, aim, cut)
+        batch.refine(doubt[~fails], wide, mean, towards, aim, cut)
         beyond = side * excess(mean, beyond, side)
         signs = np.full(len(rows), UNKNOWN, dtype=np.int8)
         signs[beyond <= 0.0] = HOLD
@@ -181,12 +298,13 @@ class Game:
         """
         can, helps = self.rows.can, self.nature == -side
         signs = np.array([next((1 if x > 0 else -1 for x in gain if x), 0) for gain in gains])
-        if helps and can(row, signs >= 0, signs > 0):
-            return GAIN
-        if not helps and not can(row, None, signs < 0):
-            return HOLD if can(row, signs == 0, None) else GAIN
-        if not (signs > 0).any():
-            return HOLD if helps and can(row, signs == 0, None) else FAIL
+        with suppress(Undecided):
+            if helps and can(row, signs >= 0, signs > 0):
+                return GAIN
+            if not helps and not can(row, None, signs < 0):
+                return HOLD if can(row, signs == 0, None) else GAIN
+            if not (signs > 0).any():
+                return HOLD if helps and can(row, signs == 0, None) else FAIL
         turn = -1 if helps else 1
         numbers = [tuple(turn * x for x in gain) for gain in gains]
         least = self.rows.exact.minimum(self.rows.ids(row), numbers)
@@ -197,7 +315,7 @@ class Game:
 def _possible(batch: Batch, values: FloatArray) -> FloatArray:
     """Return values (b, K) of successors; what cannot happen has the least of the others."""
     there = values[batch.successors]
-    if batch.possible is None or batch.possible.all():
+    if batch.possible is None:
         return there
     least = np.where(batch.possible, there, np.inf).min(axis=1)
     return np.where(batch.possible, there, least[:, None])

@@ -85,10 +85,7 @@ def long_run(
         keep   that mean is at most u here, and reward + mean of h <= u + h here
 
     in the worst case if nature opposes the bound. If it helps, one member has to do: for `keep`,
-    one that leads only to states whose u is at most u here. As u is bounded and falls on average,
-    climbs are finitely many on average; what all other steps pay is at most the sum of u over the
-    states seen, up to a constant. So the mean of n rewards is at most u of the first state, plus a
-    constant / n.
+    one that leads only to states whose u is at most u here. See docs/soundness.md.
     """
     turned = copy(game)
     turned.agent, turned.nature = side * game.agent, side * game.nature

@@ -145,13 +145,10 @@ class Axis:
         least, most = self._layers(order, side)
         above = np.arange(self.size - 1) >= nearest
         step = np.diff(ranked, axis=2)
-        terms = np.concatenate(
-            [np.take_along_axis(ranked, nearest, axis=2), np.where(above, step, -step)], axis=2
-        )
-        weights = np.pad(
-            np.maximum(np.where(above, least, most), 0.0), ((0, 0), (0, 0), (1, 0)),
-            constant_values=1.0,
-        )  # fmt: skip
+        terms, weights = np.empty_like(ranked), np.ones_like(ranked)
+        terms[:, :, :1] = np.take_along_axis(ranked, nearest, axis=2)
+        terms[:, :, 1:] = np.where(above, step, -step)
+        weights[:, :, 1:] = np.maximum(np.where(above, least, most), 0.0)
         return weighed(terms[:, :, None], weights[..., None], side, slack(self.size))[:, :, 0, 0]
 
     def _layers(self, order: IntArray, side: float) -> tuple[FloatArray, FloatArray]:

@@ -37,7 +37,9 @@ class Batch:
     possible: BoolArray | None  # (b, K) whether some product has them; None: all
 
     def take(self, some: IntArray) -> Batch:
-        """Return some of them."""
+        """Return some of them, in their order."""
+        if len(some) == len(self.rows):
+            return self
         possible = None if self.possible is None else self.possible[some]
         axes = [axis.take(some) for axis in self.axes]
         return Batch(self.rows[some], axes, self.successors[some], possible)
@@ -53,20 +55,21 @@ class Batch:
         free = [i for i, axis in enumerate(self.axes) if axis.kind != SINGLETON]
         return sorted(free, key=lambda i: self.axes[i].size)
 
-    def bound(self, values: FloatArray, side: int) -> FloatArray:
+    def bound(self, values: FloatArray, side: int, turn: int = 0) -> FloatArray:
         """Return bounds (b,), on a side, of nature's least mean of values (b, K).
 
-        They are infinite, and say nothing, where floats prove nothing.
+        They are infinite, and say nothing, where floats prove nothing. A turn changes the order in
+        which sets are chosen.
         """
         tame = self._tame(values)
         if not tame.all():
             best = np.full(len(values), side * np.inf)
             some = np.flatnonzero(tame)
-            best[some] = self.take(some).bound(values[some], side)
+            best[some] = self.take(some).bound(values[some], side, turn)
             return best
         if not len(values):
             return np.empty(0)
-        free = self.free
+        free = self.free[turn:] + self.free[:turn]
         points = [i for i in range(len(self.axes)) if i not in free]
         tensor, axes = _arranged(values, self.axes, free + points)
         if side < 0 or len(free) < 2:
@@ -89,12 +92,16 @@ class Batch:
 
         Means from a cut (b,) on are of no interest.
         """
-        short = ~(side * (least[some] - aim[some]) <= 0.0)
-        some = some[short & self._tame(values)[some]]
+        better = np.fmin if side > 0 else np.fmax
+        some = some[self._tame(values)[some]]
+        for turn in range(1, len(self.free)):
+            some = some[~(side * (least[some] - aim[some]) <= 0.0)]
+            sharper = self.take(some).bound(values[some], side, turn)
+            least[some] = better(least[some], sharper)
+        some = some[~(side * (least[some] - aim[some]) <= 0.0)]
         if len(self.free) < 2 or not len(some):
             return
         sets, which = np.unique(self.ids[some], axis=0, return_inverse=True)
-        better = np.fmin if side > 0 else np.fmax
         for i in range(len(sets)):
             pick = some[which.reshape(-1) == i]
             axes = [axis.take(pick[:1]) for axis in self.axes]

@@ -8,7 +8,6 @@ functions, products) are not evaluated; then nobody knows more than the list of 
 from __future__ import annotations
 
 import functools
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -69,11 +68,11 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
     lines.append(("method", f"{_plain(claim.method)}, {measure} precision {claim.precision:g}"))
     lines.append(("status", claim.status.lower().replace("_", " ")))
     lines.append(("bounds", _bounds(claim)))
+    origin = () if model.provenance is None else model.provenance.lines()
+    lines += [(word, f"{_plain(text)} (as the file says)") for word, text in origin]
     sides = [word for side, word in ((-1, "lower"), (1, "upper")) if side in claim.bounds]
     of = "the policy" if claim.fixed else "the optimum"
     only = " only; the other side is not claimed" if len(sides) == 1 else ""
-    origin = () if model.provenance is None else model.provenance.lines()
-    lines += [(word, f"{_plain(text)} (as the file says)") for word, text in origin]
     lines.append(("claimed", f"{' and '.join(sides) or 'no'} bounds of {of}{only}"))
     return lines
 
@@ -93,12 +92,8 @@ def _formula(claim: Claim) -> list[tuple[str, str]]:
         return []
     base, lines = claim.path.base, []
     for text, listed in claim.path.atoms:
-        states = meaning(base, text)
-        need(
-            states is None or bool((states == listed).all()),
-            f"atom: the text {_plain(text)} means other states than those that are listed",
-        )
-        known = "those that the text means" if states is not None else "as listed; not checked"
+        means = _means(base, text, listed, "atom")
+        known = "those that the text means" if means else "as listed; not checked"
         sizes = f"{listed.sum():,} of {base.states:,} states"
         lines.append(("atom", f"{_plain(text)}: {sizes}, {known}"))
     made = "as the file has it: the claim is about this automaton"
@@ -112,29 +107,18 @@ def _path(claim: Claim) -> str:
     given = claim.objective
     discount = given.get("discount", 1.0)
     factor = "" if discount == 1.0 else f"{{discount={discount!r}}}"
-    match claim.kind:
-        case "Reach" | "ReachReward":
-            return f"F {_states(claim, 'target')}"
-        case "Until" if claim.states["stay"].all():
-            return f"F{_times(claim)} {_states(claim, 'target')}"
-        case "Until":
-            return f"{_states(claim, 'stay')} U{_times(claim)} {_states(claim, 'target')}"
-        case "Globally":
-            return f"G{_times(claim)} {_states(claim, 'stay')}"
-        case "BudgetUntil":
-            bound = f'{{"{_plain(given.get("reward") or "")}"}}<={given["budget"]}'
-            return f"{_states(claim, 'stay')} U{bound} {_states(claim, 'target')}"
-        case "LongRunShare":
-            return _states(claim, "target")
-        case "LongRunAverage":
-            return "S"
-        case "Next":
-            return f"X {_states(claim, 'target')}"
-        case "Cumulative":
-            return f"C{factor}<={given['steps']}"
-        case "Instantaneous":
-            return f"I={given['step']}"
-    return f"C{factor}"
+    stay, target = (_states(claim, n) if n in claim.states else "" for n in ("stay", "target"))
+    if claim.kind == "BudgetUntil":
+        bound = f'{{"{_plain(given.get("reward") or "")}"}}<={given["budget"]}'
+        return f"{stay} U{bound} {target}"
+    if claim.kind == "Until" and not claim.states["stay"].all():
+        return f"{stay} U{_times(claim)} {target}"
+    return {
+        "Reach": f"F {target}", "ReachReward": f"F {target}", "Until": f"F{_times(claim)} {target}",
+        "Globally": f"G{_times(claim)} {stay}", "Next": f"X {target}",
+        "LongRunShare": target, "LongRunAverage": "S", "Instantaneous": f"I={given.get('step')}",
+        "Cumulative": f"C{factor}<={given.get('steps')}",
+    }.get(claim.kind, f"C{factor}")  # fmt: skip
 
 
 def _states(claim: Claim, name: str) -> str:
@@ -142,31 +126,25 @@ def _states(claim: Claim, name: str) -> str:
     label = claim.objective.get(name)
     if label is not None:
         return f'"{_plain(label)}"'
-    text = _plain(claim.texts.get(name, ""))
-    if not _means(claim, name):
+    text = claim.texts.get(name, "")
+    if not _means(claim.model, text, claim.states[name], name):
         return f"(the {claim.states[name].sum():,} states as listed)"
-    return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
+    return _plain(text) if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({_plain(text)})"
 
 
 def _told(claim: Claim, name: str) -> str:
     """Return what is known of a set of states beside its size."""
-    if _means(claim, name):
+    text = claim.texts.get(name, "")
+    if _means(claim.model, text, claim.states[name], name):
         return ", those that the text means"
-    text = claim.texts.get(name)
     return ", as listed" + (f"; not checked: the file calls them {_plain(text)}" if text else "")
 
 
-def _means(claim: Claim, name: str) -> bool:
-    """Return whether the text of a set of states is evaluated here, and means these states.
-
-    Raises
-    ------
-    Fault
-        If it means others.
-    """
-    states = meaning(claim.model, claim.texts[name]) if name in claim.texts else None
-    same = states is None or bool((states == claim.states[name]).all())
-    need(same, f"{name}: the text means other states than those that are listed")
+def _means(model: Model | Lattice, text: str, listed: BoolArray, name: str) -> bool:
+    """Return whether a text is evaluated here, and means the listed states, or it is a `Fault`."""
+    states = meaning(model, text)
+    same = states is None or bool((states == listed).all())
+    need(same, f"{name}: the text {_plain(text)} means other states than those that are listed")
     return states is not None
 
 
@@ -182,19 +160,10 @@ def _bounds(claim: Claim) -> str:
     """Return the bounds that are claimed at the initial state; of several, from least to most."""
     initial = claim.model.initial
     lower, upper = claim.bounds.get(-1), claim.bounds.get(1)
-    ends = (
-        None if lower is None else float(lower[initial].min()),
-        None if upper is None else float(upper[initial].max()),
-    )
-    low, high = ("not claimed" if end is None else _number(end) for end in ends)
+    low = "not claimed" if lower is None else repr(float(lower[initial].min()))
+    high = "not claimed" if upper is None else repr(float(upper[initial].max()))
     where = "the initial state" if len(initial) == 1 else f"the {len(initial):,} initial states"
-    return f"[{low}, {high}] at {where}"
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
+    return f"[{low}, {high}] at {where}".replace("inf", "Infinity")
 
 
 def _plain(text: object) -> str:
@@ -266,5 +235,6 @@ def _named(model: Model | Lattice, token: lark.Token, depth: int) -> AnyArray | 
     if isinstance(content, Mapping):
         return _evaluated(model, str(content.get("expression")), depth + 1)
     if isinstance(content, bool | float) or (isinstance(content, int) and abs(content) < 2**53):
-        return content
+        value: float = content
+        return value
     raise NotEvaluated
