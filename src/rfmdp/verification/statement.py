@@ -228,7 +228,7 @@ def _named(model: Model | Lattice, token: lark.Token, depth: int) -> AnyArray | 
     if token.type == "LABEL":
         return model.label(token[1:-1])
     if token in ("true", "false"):
-        return token == "true"
+        return str(token) == "true"
     if token in model.variables:
         return model.variables[token]
     content = model.formulas.get(token)
