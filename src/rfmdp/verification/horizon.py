@@ -68,9 +68,9 @@ def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: bool) -> Bo
     """Return where claims, or exactly one minus them, are beyond a value as seen from a side."""
     with np.errstate(invalid="ignore", over="ignore"):
         if not turned:
-            return side * claim < side * value
+            return ~(side * claim >= side * value)  # so is what is no number
         total, error = two_sum(claim, value)
-        return side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) > 0.0
+        return ~(side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) <= 0.0)
 
 
 def long_run(
