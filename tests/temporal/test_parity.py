@@ -319,7 +319,7 @@ def test_the_checker_proves_what_holds_almost_surely(seed, players):
     pulls = [1 if pull is MAX else -1 for pull in players]
     game = Game(read_model(header, Fields(arrays)), *pulls, None)
     for sign, side in ((1, MAX), (-1, MIN)):
-        winning = Winning(game, priority, sign, None)
+        winning = Winning(game, priority, sign)
         assert np.array_equal(winning.everywhere(), pairs.sure(side))
         assert not winning.doubt
 

@@ -16,6 +16,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,
     MIN,
+    BudgetUntil,
     Cumulative,
     Discounted,
     Globally,
@@ -378,3 +379,18 @@ def test_a_reward_without_a_name_was_called_invalid():
         one, two = (f"model.{name}_reward.{i}" for i in range(2))
         arrays[one], arrays[two] = arrays[two], arrays[one]
     assert not judge(header, arrays).valid
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_a_budget_without_a_witness_was_no_verdict(side):
+    """A file that lacks one side of it made an error of ours."""
+    rows = [[([0], [0, 1])], [([], [1])]]
+    rewards = {"cost": Rewards(np.zeros(2), np.array([1.0, 0.0]))}
+    labels = {"stay": [True, True], "goal": [False, True]}
+    model = FactoredMDP.from_rows(
+        rows, [Interval([0.2, 0.4], [0.6, 0.8])], labels=labels, rewards=rewards
+    )
+    header, arrays = opened(solve(model, Spec(BudgetUntil("stay", "goal", 2, "cost"), MAX, MIN)))
+    assert judge(header, arrays).valid
+    del arrays[f"witness.{side}"]
+    assert "must have the sides that are claimed" in str(judge(header, arrays))

@@ -15,9 +15,9 @@ from rfmdp.solving import solve
 from rfmdp.verification import products
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import Fields
-from rfmdp.verification.margins import differences, two_sum
+from rfmdp.verification.game import Game, Rows
+from rfmdp.verification.margins import directed, scaled
 from rfmdp.verification.reading import read_model
-from rfmdp.verification.rows import Rows
 from rfmdp.verification.solution import verify
 from scales import random_set
 
@@ -117,36 +117,35 @@ def test_subnormal_weights_are_not_rounded_relatively():
     sets = replace(rows.model.sets, nominal=forged, lower=forged, upper=forged)
     rows = Rows(replace(rows.model, sets=sets))
     (batch,) = rows.batches(np.array([True]))
+    values = np.array([[0.0, 1e100]])
     exact = Fraction(forged[1]) / sum(map(Fraction, forged)) * Fraction(1e100)
-    for side in (-1, 1):
-        (axis,) = batch.axes
-        found = Fraction(float(axis.least(np.array([[[0.0, 1e100]]]), side)[0, 0]))
-        assert side * (found - exact) >= 0
+    assert holds(batch.bound(values, -1)[0], exact, batch.bound(values, 1)[0])
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_differences_are_off_by_no_more_than_they_say(seed):
-    """Return of reward + discount * there - here with its error, subnormal numbers included."""
+def test_sums_and_products_are_rounded_to_a_side(seed):
+    """Subnormal numbers included; what is exact stays, and a discounted zero is zero."""
     rng = np.random.default_rng([seed, 11])
-    there, here, *parts = (numbers(rng, 50) for _ in range(4))
-    reward, rest = two_sum(*parts)
-    for discount in (1.0, 0.4, 2.0**-40):
-        found, error = differences(there, here, reward, rest, discount)
+    a, b = numbers(rng, 50), numbers(rng, 50)
+    for side, rate in itertools.product((-1, 1), (1.0, 0.4, 2.0**-40)):
+        sums, products = directed(a, b, side), scaled(rate, a, side)
         for k in range(50):
-            exact = (
-                Fraction(parts[0][k])
-                + Fraction(parts[1][k])
-                + Fraction(discount) * Fraction(there[k])
-            )
-            off = abs(Fraction(found[k]) - (exact - Fraction(here[k])))
-            assert off <= Fraction(error[k]), (there[k], here[k], reward[k], discount)
+            assert side * Fraction(sums[k]) >= side * (Fraction(a[k]) + Fraction(b[k]))
+            assert side * Fraction(products[k]) >= side * (Fraction(rate) * Fraction(a[k]))
+        assert not products[a == 0.0].any()
 
 
-def test_a_discounted_zero_is_zero():
-    """Nothing is lost to rounding where there is nothing."""
-    found, error = differences(*np.zeros((4, 3)), 0.9)
-    assert not found.any()
-    assert not error.any()
+@pytest.mark.parametrize("side", [-1, 1])
+def test_means_in_fractions_are_rounded_to_a_side(side):
+    """They were rounded to the nearest float: a third is less than 1/3, and no upper bound."""
+    rows = rows_of([Singleton([0.5, 0.25, 0.25]), Singleton([1.0, 2.0**-53])], [[0], [1]])
+    game = Game(rows.model, 1, -1, None)
+    for row, values in ((0, [0.1, 0.2, 0.7]), (1, [1.0, 0.1])):
+        mean = least_exactly(rows, (row,), np.array(values))
+        value = np.array(values)[: len(values)]
+        found = game._rounded(row, value, side * np.inf, side)
+        assert side * Fraction(found) >= side * mean
+        assert found != mean
 
 
 @pytest.mark.parametrize(

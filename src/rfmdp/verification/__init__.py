@@ -20,8 +20,7 @@ that holds if the checks pass, and where they are:
 All of this asks for nature's best mean in a row, over the product of the row's sets, each file
 resting on those below it:
 
-game.py      what rows are worth, and in which a bound gains: in floats, else in fractions
-rows.py      rows in batches of one shape; which successors they can have
+game.py      rows in batches; what they are worth, and in which a bound gains
 products.py  the least mean over a product, from both sides: set by set, else by vertices
 means.py     the least mean over one set: from below by dual solutions, from above by members
 margins.py   what rounding can do
@@ -33,8 +32,8 @@ the values, each with `low` of the outcomes that reach it, in floats (`means`) a
 decides. What floats cannot hold proves nothing in floats.
 
 A learning run is its solution, which is proven as above, and the way to it (`learning`): the error
-probabilities add up to no more than stated; the sets have all that counts do not rule out
-(`confidence`); rows pay no more than is proven; and every assumption is stated.
+probabilities add up to no more than stated; the sets have all that counts do not rule out; rows
+pay no more than is proven; and every assumption is stated.
 
 What is not proven is not valid.
 """

@@ -1,20 +1,18 @@
 """Path formulas: the checker's own automaton, and the product that bounds are claimed of.
 
-The file has the model, the formula as a tree, the sets of states that its atoms are, an automaton,
-and the pairs of a state and a state of the automaton that are states of the product. Nothing of the
-product is believed. The formula is progressed here, state by state of the automaton, and must be
-the same obligation however a state is reached; the moves of the product are made again.
-
-An automaton that somebody supplied for a formula is the claim itself; that is said.
+The file has the model, the formula as a tree, the states of its atoms, an automaton, and the pairs
+that are states of the product. The formula is progressed here, state by state of the automaton, and
+must be the same obligation however a state is reached; the moves of the product are made again. An
+automaton that somebody supplied for a formula is the claim itself; that is said.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,7 +29,16 @@ Clauses: TypeAlias = frozenset[frozenset[Tree]]
 
 ALL: Clauses = frozenset({frozenset()})
 NONE: Clauses = frozenset()
-SHAPES = {"true": 0, "atom": 0, "!": 1, "X": 1, "&": 2, "|": 2, "U": 2}  # operators: operands
+SHAPES = {
+    "true": (0, 0),
+    "atom": (0, 1),
+    "!": (1, 0),
+    "X": (1, 0),
+    "&": (2, 0),
+    "|": (2, 0),
+    "U": (2, 2),
+}  # operators: operands and numbers
+DUAL = {"true": "false", "&": "|", "|": "&", "U": "R", "X": "X"}
 DEEPEST = 400  # operators inside each other
 MOST_CLAUSES = 4_000
 FORMS = {"Reach": "R", "ReachReward": "R", "Globally": "U"}  # what a formula must not have for ever
@@ -52,13 +59,7 @@ class PathClaim:
 
 
 def read_path(header: Mapping[str, Any], base: Model, fields: Fields, kind: str) -> PathClaim:
-    """Return the product of a model with an automaton, both as the file has them, checked.
-
-    Parameters
-    ----------
-    kind
-        The objective that is claimed of the product.
-    """
+    """Return the product of a model with an automaton, of which a kind of objective is claimed."""
     formula = field(header, "formula", dict)
     names = texts(formula, "atoms")
     sets = [fields.booleans(f"atom.{k}", base.states) for k in range(len(names))]
@@ -69,9 +70,9 @@ def read_path(header: Mapping[str, Any], base: Model, fields: Fields, kind: str)
         need(kind == "Parity", "objective: must be Parity for an automaton that was supplied")
         words = f"what the automaton accepts, made for: {field(formula, 'text', str)}"
     else:
-        tree = _tree(field(formula, "tree", list), len(names), 0)
+        tree = _pushed(field(formula, "tree", list), len(names))
         automaton.require_progression(tree, FORMS.get(kind))
-        words = _text(_pushed(tree, True), names)
+        words = _text(tree, names)
     states = fields.integers("states", end=base.states)
     memory = fields.integers("memory", len(states), automaton.size)
     need(len(states), "states: there must be some")
@@ -111,16 +112,13 @@ class _Automaton:
     def require_progression(self, tree: Tree, forbidden: str | None) -> None:
         """Raise `Fault` unless the automaton is what progression makes of a formula.
 
-        Parameters
-        ----------
-        forbidden
-            The operator that the formula must not have without a last step. None: each part of it
-            must do without U or without R, or all of it is recurrent.
+        The formula must not have the forbidden operator without a last step. None: each part of it
+        must do without U or without R, or all of it is recurrent.
         """
-        progress = cache(_clauses)
-        first = _clauses(_pushed(tree, True))
+        progress = functools.cache(_clauses)
+        first = _clauses(tree)
         recurrent = forbidden is None and _recurrent(first)
-        losing = 3 if recurrent and _waiting(_pushed(tree, True)) else 1
+        losing = 3 if recurrent and _waiting(tree) else 1
         for literal in frozenset[Tree]().union(*first):
             free = [sign for sign in "UR" if not _endless(literal, sign)]
             fits = recurrent or (free and forbidden in (None, *free))
@@ -132,16 +130,14 @@ class _Automaton:
             for k in np.flatnonzero(self.delta[state] >= 0).tolist():
                 left = NONE
                 for clause in obligations[state]:
-                    rest = ALL
-                    for literal in clause:
-                        rest = _meet(rest, progress(literal, self.letters[k]))
-                    left = _join(left, rest)
+                    after_all = (progress(literal, self.letters[k]) for literal in clause)
+                    left = _join(left, functools.reduce(_meet, after_all, ALL))
                 after = int(self.delta[state, k])
                 if after not in obligations:
                     pending.append(after)
                 same = obligations.setdefault(after, left) == left
                 need(same, f"automaton: state {after} does not stand for one formula")
-        unreached = [q for q in range(self.size) if q not in obligations]
+        unreached = sorted(set(range(self.size)) - set(obligations))
         self.decided[unreached] = False  # nobody comes there: the product is checked for that
         self.delta[unreached] = -1
         for state, clauses in obligations.items():
@@ -184,40 +180,30 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     )
 
 
-def _tree(content: Any, atoms: int, depth: int) -> Tree:
-    """Return a formula of the file as a tree of known operators."""
+def _pushed(content: Any, atoms: int, positive: bool = True, depth: int = 0) -> Tree:
+    """Return a formula of the file, negations pushed to the atoms; the release R stands beside U.
+
+    An atom has its number, U and R have their first step and, unless it is None, their last.
+    """
     need(isinstance(content, list) and content, "formula: must be lists")
     need(depth < DEEPEST, f"formula: must be at most {DEEPEST} deep")
     operator, *rest = content
     need(isinstance(operator, str) and operator in SHAPES, "formula: has an unknown operator")
-    size = SHAPES[operator]
-    below = [_tree(part, atoms, depth + 1) for part in rest[:size]]
+    size, more = SHAPES[operator]
+    need(len(rest) == size + more, "formula: an operator has other parts")
     numbers = rest[size:]
-    need(len(below) == size, "formula: an operand is missing")
-    need(len(numbers) == {"atom": 1, "U": 2}.get(operator, 0), "formula: has too many parts")
-    for number in numbers:
-        no_last = operator == "U" and number is None and numbers[0] is not None
-        need(no_last or (type(number) is int and 0 <= number < 2**53), "formula: must count from 0")
+    if operator == "U" and numbers[1] is None:
+        numbers = numbers[:1]
+    plain = all(type(x) is int and 0 <= x < 2**53 for x in numbers)
+    need(plain and numbers == sorted(numbers), "formula: steps must count from 0 and rise")
     need(operator != "atom" or numbers[0] < atoms, "formula: there is no such atom")
-    rising = operator != "U" or numbers[1] is None or numbers[0] <= numbers[1]
-    need(rising, "formula: steps must rise")
-    return (operator, *below, *numbers)
-
-
-def _pushed(tree: Tree, positive: bool) -> Tree:
-    """Return a formula whose negations stand at atoms, with the release R beside U."""
-    operator, *parts = tree
+    positive = positive != (operator == "!")
+    below = [_pushed(part, atoms, positive, depth + 1) for part in rest[:size]]
     if operator == "!":
-        return _pushed(parts[0], not positive)
-    if operator == "true":
-        return ("true",) if positive else ("false",)
+        return below[0]
     if operator == "atom":
-        return ("atom", parts[0], positive)
-    size = SHAPES[operator]
-    below = [_pushed(part, positive) for part in parts[:size]]
-    if not positive:
-        operator = {"&": "|", "|": "&", "U": "R", "X": "X"}[operator]
-    return (operator, *below, *parts[size:])
+        return ("atom", *numbers, positive)
+    return (operator if positive else DUAL[operator], *below, *rest[size:])
 
 
 def _clauses(formula: Tree, letter: tuple[bool, ...] | None = None) -> Clauses:
@@ -239,29 +225,23 @@ def _clauses(formula: Tree, letter: tuple[bool, ...] | None = None) -> Clauses:
         return _clauses(parts[0])
     one, two = (_clauses(part, letter) for part in parts[:2])
     first, last = parts[2:]
-    until = operator == "U"
-    later = NONE if until else ALL
+    needs, ends, later = (_meet, _join, NONE) if operator == "U" else (_join, _meet, ALL)
     if last != 0:
         steps = max(first - 1, 0), None if last is None else last - 1
         later = frozenset({frozenset({(operator, *parts[:2], *steps)})})
-    later = _meet(one, later) if until else _join(one, later)
-    if first:
-        return later
-    return _join(two, later) if until else _meet(two, later)
+    later = needs(one, later)
+    return later if first else ends(two, later)
 
 
 def _join(one: Clauses, two: Clauses) -> Clauses:
-    return _least(one | two)
-
-
-def _meet(one: Clauses, two: Clauses) -> Clauses:
-    return _least(frozenset(a | b for a in one for b in two))
-
-
-def _least(clauses: Clauses) -> Clauses:
+    clauses = one | two
     if len(clauses) > MOST_CLAUSES:
         raise Fault("formula: has too many alternatives to be checked")
     return frozenset(a for a in clauses if not any(b < a for b in clauses))
+
+
+def _meet(one: Clauses, two: Clauses) -> Clauses:
+    return _join(frozenset(a | b for a in one for b in two), NONE)
 
 
 def _endless(formula: Tree, sign: str) -> bool:
@@ -281,10 +261,9 @@ def _waiting(formula: Tree) -> bool:
 def _recurrent(clauses: Clauses) -> bool:
     """Return whether they are G over Boolean functions of one U, or F over those of one R.
 
-    The U or R is over state formulas and has all steps. After a letter it is settled, violated or
-    pending, and so is every older one that is pending. So G needs it settled again and again:
-    states where it is not pending have priority 2, above 1 of the others. Dually F needs it
-    violated finitely often: states where it is not pending have priority 3, above 2.
+    The U or R is over state formulas and has all steps. G needs it settled again and again: states
+    where it is not pending have priority 2, above 1 of the others. Dually F needs it violated
+    finitely often: states where it is not pending have priority 3, above 2 (docs/soundness.md).
     """
     literals = [literal for clause in clauses for literal in clause]
     if len(clauses) != 1 or len(literals) != 1 or literals[0][0] not in ("U", "R"):
@@ -313,16 +292,14 @@ def _text(formula: Tree, names: list[str]) -> str:
         text = names[parts[0]]
         text = text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})"
         return text if parts[1] else f"!{text}"
-    operands = [_text(part, names) for part in parts if isinstance(part, tuple)]
-    plain = [part[0] in ("atom", "true", "false", "X") for part in parts if isinstance(part, tuple)]
-    operands = [x if atomic else f"({x})" for x, atomic in zip(operands, plain, strict=True)]
+    inner = [part for part in parts if isinstance(part, tuple)]
+    operands = [text if part[0] in ("atom", "true", "false", "X") else f"({text})"
+                for part, text in ((part, _text(part, names)) for part in inner)]  # fmt: skip
     if operator in ("&", "|"):
         return f" {operator} ".join(operands)
     if operator not in ("U", "R"):
         return " ".join([str(operator), *operands])
     first, last = parts[2:]
     times = f"[{first},{last}]" if last is not None else f">={first}" if first else ""
-    left, right = operands
-    if (operator, left) in (("U", "true"), ("R", "false")):
-        return f"{'F' if operator == 'U' else 'G'}{times} {right}"
-    return f"{left} {operator}{times} {right}"
+    short = {("U", "true"): "F", ("R", "false"): "G"}.get((operator, operands[0]))
+    return f"{short or f'{operands[0]} {operator}'}{times} {operands[1]}"

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.derived import follows, restricted, unfolded
+from rfmdp.verification.derived import restricted, unfolded
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
-from rfmdp.verification.forcing import Winning, gaining, recurrent, sure
-from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game, signs_of
+from rfmdp.verification.forcing import Winning, gaining, missing, recurrent
+from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game
 from rfmdp.verification.horizon import Horizon, Step, long_run
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
@@ -72,13 +72,12 @@ class SolutionChecker:
         self.claim, self.verdict, self.progress = claim, verdict, progress
         self.kind, self.objective, self.policy = claim.kind, claim.objective, claim.policy
         self.turned = -1 if self.kind == "Globally" else 1
-        reward = claim.paid() if self.kind in REWARDED else None
-        if self.kind == "LongRunShare":
-            inside = claim.states["target"].astype(np.float64)
-            rows = claim.written.rows, np.diff(claim.written.row_ptr)
-            reward = np.repeat(inside, rows[1]), np.zeros(rows[0])
         agent, nature = self.turned * claim.agent, self.turned * claim.nature
-        self.game = Game(claim.written, agent, nature, reward)
+        self.game = Game(
+            claim.written, agent, nature, claim.paid() if self.kind in REWARDED else None
+        )
+        if self.kind == "LongRunShare":
+            self.game.reward = claim.states["target"][self.game.rows.state].astype(np.float64)
         self.zeros: FloatArray = np.zeros(claim.model.states)
         self.stop, self.pay = self.zeros > 0.0, self.zeros  # where it is over, and worth what
 
@@ -92,17 +91,19 @@ class SolutionChecker:
         elif self.kind in ("LongRunAverage", "LongRunShare"):
             self._average()
         elif self.kind == "BudgetUntil":
-            for side in sorted(self.claim.bounds):
-                self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
-            SolutionChecker(unfolded(self.claim), self.verdict, self.progress).run()
+            inner = unfolded(self.claim)
+            for side, bound in self.claim.bounds.items():  # no closer than before any payment
+                first = inner.bounds[side][: len(bound)]
+                follows = side * bound >= side * first
+                self.verdict.states(follows, f"{_name(side)} bound by payments")
+            SolutionChecker(inner, self.verdict, self.progress).run()
         elif self.kind in ("ReachReward", "Total"):
             self.stop = self.claim.states.get("target", self.stop)
-            negative = bool((self.game.reward < 0.0)[~self.stop[self.game.rows.state]].any())
-            need(not negative or self.kind == "ReachReward", "rewards: must not be negative here")
-            if negative:
-                self._mixed()
-            else:
+            if not (self.game.reward < 0.0)[self.game.open_rows(self.stop)].any():
                 self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
+            else:
+                need(self.kind == "ReachReward", "rewards: must not be negative here")
+                self._mixed()
         elif self.kind == "Discounted":
             self._inductive(self.claim.bounds, 0, float(self.objective["discount"]))
         else:
@@ -151,12 +152,12 @@ class SolutionChecker:
             need(side in claim.witness, "witness: must be there for every bound")
             block = claim.block[int(side > 0)]
             self.game = self._facing(side, game)
-            rule = self.policy[-1] if claim.fixed or side == -claim.agent else None
+            self.game.allow(self.policy[-1] if claim.fixed or side == -claim.agent else None)
             for number in np.unique(block[block >= 0]).tolist():
-                self._block(side, bound, block, number, rule)
+                self._block(side, bound, block, number)
             claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
             if claimed.any():
-                self._surely(side, claimed, rule)
+                self._surely(side, claimed)
 
     def _facing(self, side: int, game: Game) -> Game:
         """Return the game in which a side is proven: if nature helps, she may keep to some sets."""
@@ -170,29 +171,27 @@ class SolutionChecker:
             return game
         return Game(model, self.claim.agent, self.claim.nature, None)
 
-    def _surely(self, side: int, claimed: BoolArray, rule: IntArray | None) -> None:
+    def _surely(self, side: int, claimed: BoolArray) -> None:
         """Prove that some states are won, by those whose win a side claims, almost surely."""
         claim = self.claim
         assert claim.path is not None
         self.game.agent, self.game.nature = claim.agent, claim.nature
-        winning = Winning(self.game, claim.path.priority, -side, rule)
+        winning = Winning(self.game, claim.path.priority, -side)
         won = winning.everywhere()
         unknown = np.full_like(claimed, winning.doubt)
         self.verdict.states((won & ~unknown) | ~claimed, f"{_name(side)} bound almost surely",
                             unknown)  # fmt: skip
 
-    def _block(
-        self, side: int, bound: FloatArray, block: IntArray, number: int, rule: IntArray | None
-    ) -> None:
+    def _block(self, side: int, bound: FloatArray, block: IntArray, number: int) -> None:
         """Prove one side of one block."""
         claim, rows, won = self.claim, self.game.rows, number % 2 == 1
         assert claim.path is not None
         inside, proof = block == number, claim.witness[side]
-        later = rows.touch(block > number) & self.game.open_rows(~inside, rule)
+        later = rows.touch(block > number) & self.game.open_rows(~inside)
         need(not later.any(), "block: a move leads to a later one")
         if won == (side < 0):
             pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
-            if not pure and not Winning(self.game, claim.path.priority, side, rule).nowhere(inside):
+            if not pure and not Winning(self.game, claim.path.priority, side).nowhere(inside):
                 word = "won" if won else "lost"
                 self.verdict.unproven.append(f"that a play which stays in block {number} is {word}")
                 return
@@ -236,40 +235,38 @@ class SolutionChecker:
         discount: float = 1.0,
     ) -> None:  # fmt: skip
         """Step back from proven bounds and compare."""
-        for side in (-1, 1):
-            claim = self.claim.bounds.get(self.turned * side)
-            if claim is not None:
-                rules = policy if self._by_policy(side) else None
-                back = Horizon(self.game, steps, discount, rules, self.progress)
-                short, wrong = back.beyond(claim, proven, side, self.turned < 0)
-                self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
-                                    short & ~wrong)  # fmt: skip
-
-    def _rule(self, side: int) -> IntArray | None:
-        """Return the last rule where a side is claimed of the policy alone: see `_by_policy`."""
-        return self.policy[-1] if self._by_policy(side) else None
+        for place, claim in self.claim.bounds.items():
+            side = self.turned * place
+            rules = policy if self._by_policy(side) else None
+            back = Horizon(self.game, steps, discount, rules, self.progress)
+            short, wrong = back.beyond(claim, proven, side, self.turned < 0)
+            self.verdict.states(~short, f"{_name(place)} bound by steps", short & ~wrong)
 
     def _by_policy(self, side: int) -> bool:
         """Return whether a side is claimed of the policy alone: its guarantee, or both."""
         return self.claim.fixed or side == -self.game.agent
 
+    def _begin(self, side: int) -> None:
+        """Go on to a side: of the policy alone, the agent may take its last rule only."""
+        self.progress(f"{_name(side)} bound")
+        self.game.allow(self.policy[-1] if self._by_policy(side) else None)
+
     def _inductive(self, bounds: dict[int, FloatArray], strict: int, discount: float = 1.0) -> None:
         """Check bounds of an unbounded objective; `strict` is the side that must gain."""
         for side, claim in sorted(bounds.items()):
-            self.progress(f"{_name(side)} bound")
+            self._begin(side)
             bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
             holds = side * claim >= side * bound
             self.verdict.states(holds | ~self.stop, f"{_name(side)} bound where known")
             if strict and side > 0:
                 self.verdict.states(bound >= 0.0, "upper bounds are not negative")
             trivial = self.stop.copy()
-            if strict and side > 0:
-                trivial |= np.isposinf(bound)
-            elif strict:
-                trivial |= (bound <= 0.0) | self._infinite(bound, side)
+            if strict:
+                zero = side < 0  # nothing is claimed there
+                trivial |= (zero & (bound <= 0.0)) | self._infinite(bound, side)
             signs, fine, doubt = self._signs(bound, side, trivial, HOLD, discount)
             if side == strict and fine.all():
-                fine = gaining(self.game, signs, bound, trivial, side, self._rule(side))
+                fine = gaining(self.game, signs, bound, trivial, side)
             self.verdict.states(fine, f"{_name(side)} bound by induction", doubt)
 
     def _mixed(self) -> None:
@@ -278,29 +275,31 @@ class SolutionChecker:
         From above, those who minimise must be able to force the target as well.
         """
         for side, claim in sorted(self.claim.bounds.items()):
+            self._begin(side)
             bound = np.where(self.stop, 0.0, claim)
             self.verdict.states(side * claim >= side * bound, f"{_name(side)} bound where known")
             vague = np.isneginf(bound)
             if side < 0 and (vague | self.stop).all():
                 continue  # nothing is claimed
             need(not vague.any(), "lower: must be finite everywhere, or nowhere")
-            infinite = np.isposinf(bound) if side > 0 else self._infinite(bound, side)
-            trivial = self.stop | infinite
+            trivial = self.stop | self._infinite(bound, side)
             _, fine, doubt = self._signs(bound, side, trivial, GAIN)
             if side > 0:
-                fine &= trivial | sure(self.game, self.stop, self._rule(side), unknown=False)
+                misses, unknown = missing(self.game, self.stop)
+                fine &= trivial | ~(misses | unknown)
+                doubt = (doubt & (trivial | ~misses)) | unknown
             self.verdict.states(fine, f"{_name(side)} bound by gains", doubt)
 
     def _signs(
         self, bound: FloatArray, side: int, trivial: BoolArray, least: int, discount: float = 1.0
     ) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the signs of rows, where (S,) they are at least some, and where that is open."""
-        rule = self._rule(side)
-        rows = self.game.open_rows(trivial, rule)
-        signs = signs_of(self.game, bound, side, discount, rows)
+        rows = self.game.open_rows(trivial)
+        signs = self.game.signs(bound, side, discount, rows)
         unknown = (signs == UNKNOWN) & rows
-        fine = trivial | self.game.enough(signs >= least, side, rule)
-        doubt = trivial | self.game.enough((signs >= least) | unknown, side, rule)
+        helps, there = self.game.agent == -side, self.game.allowed
+        fine = trivial | self.game.enough(signs >= least, helps, there)
+        doubt = trivial | self.game.enough((signs >= least) | unknown, helps, there)
         return signs, fine, doubt & bool(unknown.any())
 
     def _average(self) -> None:
@@ -309,31 +308,31 @@ class SolutionChecker:
             need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
             bias = self.claim.witness[side]
             need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
-            self.progress(f"{_name(side)} bound")
-            fine, possible = long_run(self.game, claim, bias, side, self._rule(side))
+            self._begin(side)
+            fine, possible = long_run(self.game, claim, bias, side)
             self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
 
     def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
         """Return a bound with a true number where it says nothing at all."""
         vague = np.isinf(bound) & (np.sign(bound) == side)
         if strict:  # values are not negative
-            ends = (0.0, 1.0 if self.kind in PROBABILITIES else np.inf)
+            end = 0.0 if side < 0 else 1.0 if self.kind in PROBABILITIES else np.inf
         else:
-            least, most = float(self.game.reward.min()), float(self.game.reward.max())
-            ends = (2.0 * min(least, 0.0) / (1.0 - discount) - 1.0,
-                    2.0 * max(most, 0.0) / (1.0 - discount) + 1.0)  # fmt: skip
-        return np.where(vague, ends[side > 0], bound)
+            most = max(float((side * self.game.reward).max()), 0.0)
+            end = side * (2.0 * most / (1.0 - discount) + 1.0)
+        return np.where(vague, end, bound)
 
     def _infinite(self, bound: FloatArray, side: int) -> BoolArray:
-        """Return the states of infinite lower bound, after checking that they are infinite."""
+        """Return the states of infinite bound, after checking that lower ones are infinite."""
         claimed = np.isposinf(bound)
-        if claimed.any():
-            infinite = np.zeros_like(claimed)
+        if side < 0 and claimed.any():
+            infinite, unknown = np.zeros_like(claimed), False
             if self.kind == "Total":
-                infinite = recurrent(self.game, self.game.reward > 0.0, self._rule(side))
+                infinite, unknown = recurrent(self.game, self.game.reward > 0.0)
             elif self.kind == "ReachReward":
-                infinite = ~sure(self.game, self.stop, self._rule(side))
-            self.verdict.states(~claimed | infinite, "infinite where claimed")
+                infinite, unknown = missing(self.game, self.stop)
+            infinite = ~claimed | (infinite & (not unknown))
+            self.verdict.states(infinite, "infinite where claimed", claimed & unknown)
         return claimed
 
 

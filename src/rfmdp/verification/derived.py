@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.ragged import segment, segment_lengths, segment_sum, starts
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.exact import ExactSet, Undecided
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.reading import Claim, Model
@@ -20,14 +20,7 @@ def restricted(model: Model, fields: Fields) -> Model:
 
     On the side of her guarantee nature may do without some of her members. What is proven of the
     model with the smaller sets then holds of the model, too. That every box is inside is decided in
-    fractions, by its bounds or by its vertices.
-
-    Raises
-    ------
-    Fault
-        If a box is not inside of the set in whose place it is.
-    Undecided
-        If these means do not tell.
+    fractions, by its bounds or by its vertices; if these do not tell, that is `Undecided`.
     """
     places = fields.integers("places", end=len(model.row_marginals))
     need((np.diff(places) > 0).all(), "restriction: places must rise")
@@ -41,15 +34,13 @@ def restricted(model: Model, fields: Fields) -> Model:
     need((low <= SUM_OFF).all() and (high >= -SUM_OFF).all(), "restriction: has an empty box")
     sets = _joined(model.sets, ptr, lower, upper)
     settled = sets.settled()
-    outer: dict[int, ExactSet] = {}
     proven: set[tuple[int, bytes, bytes]] = set()
     for k, j in enumerate(replaced.tolist()):
         at = segment(ptr, k)
         box = j, lower[at].tobytes(), upper[at].tobytes()
         if box not in proven:
-            outer.setdefault(j, ExactSet(settled, j))
-            inner = ExactSet(settled, len(model.sets.kind) + k)
-            need(_inside(inner, outer[j]), f"restriction: box {k} is not inside of its set")
+            inner, outer = ExactSet(settled, len(model.sets.kind) + k), ExactSet(settled, j)
+            need(_inside(inner, outer), f"restriction: box {k} is not inside of its set")
             proven.add(box)
     taken: IntArray = model.row_marginals.copy()
     taken[places] = len(model.sets.kind) + np.arange(len(places))
@@ -86,11 +77,7 @@ def _has(uset: ExactSet, point: list[Fraction]) -> bool:
         return all(low <= x <= high for low, x, high in bounds)
     if uset.kind not in (L1, LP):
         return point in uset.corners
-    moved = [abs(x - c) for x, c in zip(point, uset.centre, strict=True)]
-    if uset.exponent != int(uset.exponent) or uset.exponent > 64:
-        raise Undecided
-    power = int(uset.exponent)
-    return sum(x**power for x in moved) <= uset.radius**power
+    return uset.reaches([x - c for x, c in zip(point, uset.centre, strict=True)])
 
 
 def unfolded(claim: Claim) -> Claim:
@@ -120,17 +107,8 @@ def unfolded(claim: Claim) -> Claim:
     bounds = {side: np.append(bound, 0.0) for side, bound in claim.witness.items()}
     return replace(
         claim, model=copies, objective={"type": "Until"}, bounds=bounds, witness={},
-        states={name: _copied(states_, layers) for name, states_ in claim.states.items()},
+        states={name: np.append(np.tile(inside, layers), False)
+                for name, inside in claim.states.items()},
         policy=np.append(rule.ravel(), layers * rows)[None, :], status="GAP_OPEN",
         value=next(iter(bounds.values()), np.zeros(lost + 1)), texts={},
     )  # fmt: skip
-
-
-def follows(claim: Claim, side: int) -> BoolArray:
-    """Return where (S,) a side is claimed no closer than its witness says before any payment."""
-    first: FloatArray = claim.witness[side][: claim.written.states]
-    return np.asarray(side * claim.bounds[side] >= side * first)
-
-
-def _copied(states: BoolArray, layers: int) -> BoolArray:
-    return np.append(np.tile(states, layers), False)

@@ -66,13 +66,10 @@ class ExactSet:
 
     def low(self, mask: int) -> Fraction:
         """Return the least probability of some outcomes of a box or an L1 ball."""
-        inside = [k for k in range(self.size) if mask >> k & 1]
         if self.kind == BOX:
-            others = (self.upper[k] for k in range(self.size) if not mask >> k & 1)
-            return max(
-                sum((self.lower[k] for k in inside), Fraction(0)), 1 - sum(others, Fraction(0))
-            )
-        held = sum((self.centre[k] for k in inside), Fraction(0))
+            rest = _sum(self.upper, self.everything & ~mask)
+            return max(_sum(self.lower, mask), 1 - rest)
+        held = _sum(self.centre, mask)
         return held if mask == self.everything else max(held - self.radius / 2, Fraction(0))
 
     @cached_property
@@ -91,16 +88,17 @@ class ExactSet:
         return not any(self.largest(self.everything & ~outcome) for outcome in held)
 
     def largest(self, within: int) -> int:
-        """Return the outcomes of some member that has only outcomes within a mask; 0 if none.
+        """Return all outcomes that members with outcomes within a mask only have; 0 if none.
 
-        Members mix, so there is one that has all that any of them has.
+        Members mix, so one of them has all of these.
         """
         if within not in self._largest:
+            support = within & self.possible
             if self.corners:
-                held = [_mask(corner) for corner in self.corners]
+                held = (_mask(corner) for corner in self.corners)
                 support = functools.reduce(operator.or_, (s for s in held if not s & ~within), 0)
-            else:
-                support = within & self.possible if within and self._avoids(within) else 0
+            elif not within or not self._avoids(within):
+                support = 0
             self._largest[within] = support
         return self._largest[within]
 
@@ -108,21 +106,22 @@ class ExactSet:
         """Return whether some member has only outcomes within a mask."""
         if self.kind != LP:
             return self.low(self.everything & ~within) == 0
-        outside = [self.centre[k] for k in range(self.size) if not within >> k & 1]
-        gone = [x for x in outside if x > 0]
         left = within.bit_count()
-        if not gone:
-            return True
+        gone = [x for k, x in enumerate(self.centre) if not within >> k & 1]
         # what the others receive is spread evenly: distances grow least
-        moved = [*gone, *[sum(gone, Fraction(0)) / left] * left]
-        if max(moved) > self.radius:
-            return False
-        if self.exponent <= 64 and self.exponent == int(self.exponent):
-            whole = int(self.exponent)
-            return sum(x**whole for x in moved) <= self.radius**whole
+        return self.reaches([*gone, *[sum(gone, Fraction(0)) / left] * left])
+
+    def reaches(self, distances: Vector) -> bool:
+        """Return whether a ball has what is at some distances, by outcomes, from its centre."""
+        moved = [abs(x) for x in distances if x]
+        if not moved or max(moved) > self.radius:
+            return not moved
+        exponent = self.exponent
+        if exponent <= 64 and exponent == int(exponent):
+            return sum(x ** int(exponent) for x in moved) <= self.radius ** int(exponent)
         # ratios are at most one and rounded once; powers make that up to `exponent` times as much
-        power = math.fsum(float(x / self.radius) ** self.exponent for x in moved)
-        if abs(power - 1.0) <= 4.0 * UNIT * (self.exponent + 8.0) * (power + 1.0):
+        power = math.fsum(float(x / self.radius) ** exponent for x in moved)
+        if abs(power - 1.0) <= 4.0 * UNIT * (exponent + 8.0) * (power + 1.0):
             raise Undecided
         return power < 1.0
 
@@ -148,15 +147,14 @@ class ExactSet:
         """The extreme points, perhaps with some more members; none if they are not listed."""
         if self.kind == BOX:
             return box_vertices(self.lower, self.upper)
-        if self.kind == L1:
-            faces = []
-            for k in range(self.size):  # that receives what is taken from the others
-                low = [Fraction(0)] * self.size
-                high = list(self.centre)
-                low[k] = high[k] = min(self.centre[k] + self.radius / 2, Fraction(1))
-                faces.append(box_vertices(low, high))
-            return list(itertools.chain(*faces)) if all(faces) else []
-        return self.corners
+        if self.kind != L1:
+            return self.corners
+        faces = []
+        for k in range(self.size):  # that receives what is taken from the others
+            low, high = [Fraction(0)] * self.size, list(self.centre)
+            low[k] = high[k] = min(self.centre[k] + self.radius / 2, Fraction(1))
+            faces.append(box_vertices(low, high))
+        return list(itertools.chain(*faces)) if all(faces) else []
 
 
 def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
@@ -168,10 +166,8 @@ def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
     low, high = ([x.numerator * (one // x.denominator) for x in end] for end in (lower, upper))
     corners: dict[tuple[int, ...], None] = {}
     for k in range(size):
-        ends = [
-            [0] if i == k else [a] if a == b else [a, b]
-            for i, (a, b) in enumerate(zip(low, high, strict=True))
-        ]
+        ends = [sorted({a, b}) for a, b in zip(low, high, strict=True)]
+        ends[k] = [0]
         for chosen in itertools.product(*ends):
             rest = one - sum(chosen)
             if low[k] <= rest <= high[k]:
@@ -196,11 +192,8 @@ class ExactRows:
         return self._sets[j]
 
     def can(self, ids: tuple[int, ...], allowed: BoolArray, hit: BoolArray) -> bool:
-        """Return whether some product has allowed successors (K,) only, and one that counts.
-
-        Successors are in C order of the outcomes of the sets.
-        """
-        key = ids, np.packbits(allowed).tobytes(), np.packbits(hit).tobytes()
+        """Return whether some product has allowed successors (K,) only, and one that counts."""
+        key = ids, allowed.tobytes(), hit.tobytes()
         if key not in self._can:
             shape = tuple(self[j].size for j in ids)
             self._can[key] = self._search(list(ids), allowed.reshape(shape), hit.reshape(shape))
@@ -220,20 +213,17 @@ class ExactRows:
         if not rest:
             support = uset.largest(_mask(allowed.tolist()))
             return bool(support & _mask((hit & allowed).tolist()))
-        for support in self._supports(uset, free[place]):
+        supports = {uset.possible}
+        if free[place]:
+            if uset.size > MOST_OUTCOMES:
+                raise Undecided
+            supports = {uset.largest(mask) for mask in range(1, 1 << uset.size)} - {0}
+        for support in supports:
             taken = [k for k in range(uset.size) if support >> k & 1]
-            inside = np.asarray(allowed[taken].all(axis=0))
-            counts = hit[taken].any(axis=0)
-            if self._search(rest, inside, np.asarray(counts)):
+            inside, counts = allowed[taken].all(axis=0), hit[taken].any(axis=0)
+            if self._search(rest, np.asarray(inside), np.asarray(counts)):
                 return True
         return False
-
-    def _supports(self, uset: ExactSet, free: bool) -> set[int]:
-        if not free:
-            return {uset.possible}
-        if uset.size > MOST_OUTCOMES:
-            raise Undecided
-        return {uset.largest(mask) for mask in range(1, 1 << uset.size)} - {0}
 
     def minimum(self, ids: tuple[int, ...], values: Sequence[Numbers]) -> Numbers:
         """Return the least mean of values (K, c): of their first parts, then of the next.
@@ -263,3 +253,7 @@ def _fractions(numbers: FloatArray) -> Vector:
 
 def _mask(held: Iterable[object]) -> int:
     return sum(1 << k for k, x in enumerate(held) if x)
+
+
+def _sum(numbers: Vector, mask: int) -> Fraction:
+    return sum((x for k, x in enumerate(numbers) if mask >> k & 1), Fraction(0))

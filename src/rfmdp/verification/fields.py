@@ -1,8 +1,4 @@
-"""Arrays and fields of a file, each looked at before anything is done with it.
-
-Nothing is believed: pointers are followed only after they are known to stay inside, and every
-number has to be one. `Fault` names the first field that is not as it must be.
-"""
+"""Arrays and fields of a file, each looked at before anything is done with it."""
 
 from __future__ import annotations
 
@@ -102,18 +98,18 @@ def number(header: object, name: str) -> float:
     return float(content)
 
 
+def texts(header: Mapping[str, Any], name: str) -> list[str]:
+    """Return texts."""
+    words: list[str] = field(header, name, list)
+    need(all(isinstance(word, str) for word in words), f"{name}: must be texts")
+    return words
+
+
 def names(header: Mapping[str, Any], name: str) -> list[str]:
     """Return different names."""
     words = texts(header, name)
     need(len(set(words)) == len(words), f"{name}: must be different names")
     return words
-
-
-def texts(header: Mapping[str, Any], name: str) -> list[str]:
-    """Return texts."""
-    words = field(header, name, list)
-    need(all(isinstance(word, str) for word in words), f"{name}: must be texts")
-    return list(words)
 
 
 def is_number(value: object) -> bool:

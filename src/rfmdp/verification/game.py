@@ -1,4 +1,4 @@
-"""The game behind a claim: what rows are worth, and what a bound gains in them.
+"""The game behind a claim: its rows, what they are worth, and what a bound gains in them.
 
 A bound b is looked at from its own side: its *gain* in a row is -side * (T(b) - b), and nature
 helps (side and direction differ) or opposes. Signs of gains are proven by floats rounded outwards,
@@ -8,22 +8,140 @@ else by which successors are possible, else in fractions.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
+from rfmdp import ragged
+from rfmdp.ragged import segment, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import Numbers, Undecided
-from rfmdp.verification.margins import UNIT, VAGUE, differences, directed
+from rfmdp.verification.exact import ExactRows, Numbers, Undecided
+from rfmdp.verification.margins import UNIT, directed, scaled
+from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
-from rfmdp.verification.rows import Rows
+from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUM_OFF
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
-FAR = 2.0**980  # a gain that stands for an infinite one: more than others that floats handle
-FEW = 64  # outcomes of a row whose products of vertices are tried wherever there is a doubt
+FAR = 2.0**980  # stands for an infinite lower bound: more than others that floats handle
+BATCH = 1 << 18  # numbers handled at a time
+
+
+class Rows:
+    """All rows of a model, whose sets are settled here."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.sets = model.sets.settled()
+        self.exact = ExactRows(self.sets)
+        self.state = ragged.owners(model.row_ptr)
+
+    @cached_property
+    def rounded(self) -> RoundedSets:
+        """The sets in floats."""
+        return RoundedSets(self.sets, self.exact)
+
+    @cached_property
+    def blocks(self) -> list[tuple[IntArray, IntArray]]:
+        """Rows (B,) and their sets (B, n), those with sets of the same shape together."""
+        model = self.model
+        lengths = segment_lengths(self.model.marginal_ptr)
+        described = np.column_stack(
+            [self.sets.kind, self.sets.sizes, segment_lengths(self.sets.corner_ptr)]
+        )
+        classes, of_set = np.unique(described, axis=0, return_inverse=True)
+        shape = lengths.copy()  # a number per sequence of classes
+        for place in range(int(lengths.max(initial=0))):
+            rows = np.flatnonzero(lengths > place)
+            own = of_set.reshape(-1)[model.row_marginals[model.marginal_ptr[rows] + place]]
+            shape[rows] = shape[rows] * len(classes) + own
+            shape = ragged.renumbered(shape)
+        order = ragged.stable_order(shape)
+        blocks = []
+        for rows in np.split(order, np.flatnonzero(np.diff(shape[order])) + 1):
+            at = model.marginal_ptr[rows][:, None] + np.arange(lengths[rows[0]])
+            blocks.append((rows, model.row_marginals[at]))
+        return blocks
+
+    def batches(self, chosen: BoolArray) -> Iterator[Batch]:
+        """Yield the rows that are asked for."""
+        ptr, whole = self.model.successor_ptr, bool(self._held.all())
+        for rows, ids in self.blocks if chosen.any() else ():
+            places = np.flatnonzero(chosen[rows])
+            inside = np.arange(ptr[rows[0] + 1] - ptr[rows[0]])
+            step = max(1, BATCH // len(inside))
+            for some in (places[i : i + step] for i in range(0, len(places), step)):
+                at = ptr[rows[some]][:, None] + inside
+                axes = [self.rounded.axis(place) for place in ids[some].T]
+                possible = None if whole else self.possible[at]
+                yield Batch(rows[some], axes, self.model.successors[at], possible)
+
+    @cached_property
+    def rigid(self) -> BoolArray:
+        """Rows (R,) all of whose products have the same successors."""
+        return ragged.segment_all(self._firm()[self.model.row_marginals], self.model.marginal_ptr)
+
+    def _firm(self) -> BoolArray:
+        """Return the sets (M,) all of whose members have the same outcomes."""
+        sets, box = self.sets, self.sets.kind == BOX
+        empties = (sets.lower == 0.0) & (sets.upper > 0.0)
+        others = np.repeat(ragged.segment_sum(sets.upper, sets.ptr), sets.sizes) - sets.upper
+        firm = (sets.kind == SINGLETON) | (box & ~segment_any(empties, sets.ptr))
+        bends = box & segment_any(empties & (others > 1.0 + SUM_OFF), sets.ptr)
+        for j in np.flatnonzero(~firm & ~bends):
+            with suppress(Undecided):
+                firm[j] = self.exact[int(j)].firm
+        return np.asarray(firm)
+
+    @cached_property
+    def _held(self) -> BoolArray:
+        """The outcomes (O,) of all sets that some member has, or more."""
+        sets = self.sets
+        kind = np.repeat(sets.kind, sets.sizes)
+        held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
+        for j in np.flatnonzero(sets.kind == POLYTOPE):
+            set_ = self.exact[int(j)]
+            held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
+        return held
+
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Which entries (T,) of successors some product has, or more."""
+        model, sets, held = self.model, self.sets, self._held
+        possible = np.ones(len(model.successors), dtype=np.bool_)
+        for rows, ids in self.blocks if not held.all() else ():
+            some = np.ones((len(rows), 1), dtype=np.bool_)
+            for place in ids.T:
+                each = held[sets.ptr[place][:, None] + np.arange(sets.sizes[place[0]])]
+                some = (some[:, :, None] & each[:, None]).reshape(len(rows), -1)
+            possible[model.successor_ptr[rows][:, None] + np.arange(some.shape[1])] = some
+        return possible
+
+    def touch(self, states: BoolArray) -> BoolArray:
+        """Return the rows (R,) that can lead to some of the states."""
+        hit = states[self.model.successors] & self.possible
+        return segment_any(hit, self.model.successor_ptr)
+
+    def can(self, row: int, allowed: BoolArray | None, hit: BoolArray | None) -> bool:
+        """Return whether nature can keep a row within allowed successors (K,) and hit some.
+
+        Without any given, all are allowed, or each is a hit.
+        """
+        full = np.ones(len(self.successors(row)), dtype=np.bool_)
+        allowed, hit = full if allowed is None else allowed, full if hit is None else hit
+        return self.exact.can(self.ids(row), allowed, hit)
+
+    def successors(self, row: int) -> IntArray:
+        """Return the successors (K,) of a row."""
+        return self.model.successors[segment(self.model.successor_ptr, row)]
+
+    def ids(self, row: int) -> tuple[int, ...]:
+        """Return the sets of a row."""
+        return tuple(self.model.row_marginals[segment(self.model.marginal_ptr, row)].tolist())
 
 
 class Game:
@@ -39,226 +157,165 @@ class Game:
         self.rows = Rows(model)
         nothing = np.zeros(model.rows)
         self.reward, self.rest = (nothing, nothing) if paid is None else paid
+        self.allowed: BoolArray = np.ones(model.rows, dtype=np.bool_)  # what the agent may take
 
-    def open_rows(self, settled: BoolArray, rule: IntArray | None) -> BoolArray:
-        """Return the rows (R,) that count: of states that are not settled, those of a rule."""
-        rows = ~settled[self.rows.state]
-        if rule is None:
-            return rows
-        taken = np.zeros(self.model.rows, dtype=np.bool_)
-        taken[rule] = True
-        return rows & taken
-
-    def pick(self, q: AnyArray, rule: IntArray | None) -> AnyArray:
-        """Return the agent's row of every state: that of a rule, or the best."""
+    def allow(self, rule: IntArray | None) -> None:
+        """Let the agent take the rows of a rule only, or all."""
+        self.allowed[:] = rule is None
         if rule is not None:
-            return q[rule]
-        reduce = np.maximum if self.agent > 0 else np.minimum
-        return reduce.reduceat(q, self.model.row_ptr[:-1])
+            self.allowed[rule] = True
 
-    def enough(self, good: BoolArray, side: int, rule: IntArray | None) -> BoolArray:
-        """Return the states where good rows are enough: a helping agent needs one, else all."""
-        if rule is not None:
-            return good[rule]
-        reduce = np.logical_or if self.agent == -side else np.logical_and
-        states: BoolArray = reduce.reduceat(good, self.model.row_ptr[:-1])
-        return states
+    def open_rows(self, settled: BoolArray) -> BoolArray:
+        """Return the rows (R,) that the agent may take in states that are not settled."""
+        return self.allowed & ~settled[self.rows.state]
+
+    def enough(self, good: BoolArray, helps: bool, there: BoolArray) -> BoolArray:
+        """Return the states (S,) with good rows among those that are there: all, or one if enough.
+
+        A helping agent takes a good one; one that opposes must not have any other.
+        """
+        some = np.logical_or.reduceat(good & there, self.model.row_ptr[:-1])
+        bad = np.logical_or.reduceat(there & ~good, self.model.row_ptr[:-1])
+        return np.asarray(some if helps else some & ~bad)
 
     def backup(
-        self, value: FloatArray, side: int, discount: float, rows: BoolArray, exact: BoolArray
+        self, value: FloatArray, side: int, discount: float, rows: BoolArray, exact: bool
     ) -> FloatArray:
-        """Return (R,) bounds, on a side, of what the rows asked for are worth.
+        """Return bounds (S,), on a side, of what the agent's best of the rows asked for is worth.
 
-        The means of rows that are wanted exact are counted in fractions and rounded once.
+        If `exact`, means are counted in fractions and rounded once.
         """
-        q = np.full(self.model.rows, side * np.inf)
-        decided = 0
+        q = np.full(self.model.rows, -self.agent * np.inf)
         with np.errstate(all="ignore"):
             for batch in self.rows.batches(rows):
-                there = value[batch.successors]
-                if batch.possible is not None:  # what cannot happen has no value
-                    least = np.where(batch.possible, there, np.inf).min(axis=1)
-                    there = np.where(batch.possible, there, least[:, None])
-                mean, top = there.min(axis=1), there.max(axis=1)
-                some = np.flatnonzero(mean < top)
-                uneven = batch.take(some)
-                there, base, top = there[some], mean[some], top[some]
-                drift = self._mean(uneven, there - base[:, None], side)
-                mean[some] = np.clip(directed(base, drift, side), base, top)
-                faint = ((drift != 0.0) & (np.abs(drift) < VAGUE)) | exact[uneven.rows]
-                faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
-                decided += len(faint)
-                for i in faint:
-                    bound = float(mean[some[i]])
-                    mean[some[i]] = self._rounded(int(uneven.rows[i]), there[i], bound, side)
-                if discount != 1.0:
-                    less = np.nextafter(discount * mean, side * np.inf)
-                    mean = np.where(mean == 0.0, 0.0, less)
+                there = _possible(batch, value)
+                base = there.min(axis=1)
+                wide, towards = self._seen(there - base[:, None], side), -self.nature * side
+                mean = batch.bound(wide, towards)
+                if len(batch.free) > 1:
+                    room = 2.0**-46 * np.abs(wide).max(axis=1)  # as near as anybody wants it
+                    other = batch.bound(self._seen(there - base[:, None], -side), -towards)
+                    cut = mean.copy() if towards > 0 else other - room
+                    some = np.arange(len(mean))
+                    batch.refine(some, wide, mean, towards, other + towards * room, cut)
+                avoided = (mean > 0.0) & (mean <= 2.0**-40 * np.abs(wide).max(axis=1)) & (side > 0)
+                mean = directed(base, -self.nature * mean, side)
+                mean = np.clip(mean, base, there.max(axis=1))
+                for i in np.flatnonzero(avoided | exact)[:FRACTIONS]:
+                    mean[i] = self._rounded(int(batch.rows[i]), there[i], float(mean[i]), side)
                 paid = directed(self.reward[batch.rows], self.rest[batch.rows], side)
-                q[batch.rows] = directed(paid, mean, side)
-        return q
+                q[batch.rows] = directed(paid, scaled(discount, mean, side), side)
+        best = np.maximum if self.agent > 0 else np.minimum
+        return best.reduceat(q, self.model.row_ptr[:-1])
 
-    def _mean(self, batch: Batch, values: FloatArray, side: int) -> FloatArray:
-        """Return bounds (b,), on a side, of nature's best mean of values (b, K) >= 0.
-
-        The values are rounded once; twice that much is paid.
-        """
-        flip = -self.nature  # values as nature, who then minimises, sees them
-        towards = flip * side
-        outer = flip * (1.0 + 2.0 * UNIT * side) * values
-        mean = batch.bound(outer, towards)
-        if len(batch.orders) > 1 and len(mean):
-            other = batch.bound(flip * (1.0 - 2.0 * UNIT * side) * values, -towards)
-            room = 2.0**-46 * values.max(axis=1)  # as near as anybody wants it
-            aim_ = 0.0 if values.shape[1] <= FEW else room
-            loose = np.flatnonzero(np.abs(mean - other) > aim_)
-            cut = mean.copy() if towards > 0 else other - room
-            aim = other + towards * aim_
-            batch.refine(loose, outer, mean, towards, aim, cut)
-        mean = flip * mean
-        if side > 0 > self.nature:  # what nature can avoid for sure has no weight at all
-            tiny = (mean > 0.0) & (mean <= 2.0**-40 * values.max(axis=1))
-            for i in np.flatnonzero(tiny):
-                with suppress(Undecided):
-                    if self.rows.can(int(batch.rows[i]), values[i] == 0.0, None):
-                        mean[i] = 0.0
-        return mean
+    def _seen(self, values: FloatArray, side: int) -> FloatArray:
+        """Return values as a nature who minimises sees them; twice their rounding is paid."""
+        return -self.nature * (values + 2.0 * UNIT * side * np.abs(values))
 
     def _rounded(self, row: int, values: FloatArray, bound: float, side: int) -> float:
         """Return nature's best mean of values (K,) in fractions, rounded to a side, or `bound`."""
-        try:
-            values_ = [(-self.nature * Fraction(x),) for x in values.tolist()]
-            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), values_)[0]
-        except Undecided:
-            return bound
-        number = float(mean)
-        return number if side * (number - mean) >= 0 else float(np.nextafter(number, side * np.inf))
+        with suppress(Undecided, OverflowError, ValueError):
+            best = float((self.nature * values).max() * self.nature)
+            if self.rows.can(row, values == best, None):
+                return best
+            numbers = [(-self.nature * Fraction(x),) for x in values.tolist()]
+            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), numbers)[0]
+            number = float(mean)
+            fits = side * Fraction(number) >= side * mean
+            return number if fits else math.nextafter(number, side * math.inf)
+        return bound
 
-
-def signs_of(
-    game: Game, bound: FloatArray, side: int, discount: float, rows: BoolArray
-) -> AnyArray:
-    """Return what is proven of the gain of every row asked for; `UNKNOWN` of the others."""
-    result = np.full(game.model.rows, UNKNOWN, dtype=np.int8)
-    if not rows.any():
+    def signs(self, bound: FloatArray, side: int, discount: float, rows: BoolArray) -> AnyArray:
+        """Return what is proven of the gain of every row asked for; `UNKNOWN` of the others."""
+        result = np.full(self.model.rows, UNKNOWN, dtype=np.int8)
+        left = FRACTIONS
+        with np.errstate(all="ignore"):
+            for batch in self.rows.batches(rows):
+                result[batch.rows], faint = self._by_floats(batch, bound, side, discount)
+                doubts = batch.rows[(result[batch.rows] == UNKNOWN) | faint][:left]
+                left -= len(doubts)
+                for row in doubts.tolist():
+                    gains = self.gains(row, bound, side, discount)
+                    with suppress(Undecided):
+                        result[row] = max(result[row], self.decide(row, gains, side))
         return result
-    doubtful = 0
-    with np.errstate(all="ignore"):
-        for batch in game.rows.batches(rows):
-            gains = _Gains(game, batch, bound, side, discount)
-            result[batch.rows] = signs = gains.signs()
-            doubts = np.flatnonzero((signs == UNKNOWN) | gains.faint(signs))
-            doubts = doubts[: FRACTIONS - doubtful]
-            doubtful += len(doubts)
-            decided = [gains.decide(int(i)) for i in doubts]
-            result[batch.rows[doubts]] = np.maximum(signs[doubts], decided)
-    return result
 
+    def _by_floats(
+        self, batch: Batch, bound: FloatArray, side: int, discount: float
+    ) -> tuple[AnyArray, BoolArray]:
+        """Return signs (b,), and which may be gains that floats cannot tell from nothing."""
+        rows, there = batch.rows, _possible(batch, bound)
+        here = bound[self.rows.state[rows]]
+        infinite = np.isposinf(there)
+        near = np.where(infinite & (side < 0), FAR, there) - here[:, None]
 
-class _Gains:
-    """What a bound gains in some rows."""
+        def rest(side: int) -> FloatArray:
+            """Return what a row pays, less what the bound here loses by discounting."""
+            paid = directed(self.reward[rows], self.rest[rows], side)
+            lost = directed(scaled(discount, here, side), -here, side)
+            return directed(paid, lost, side)
 
-    def __init__(
-        self, game: Game, batch: Batch, bound: FloatArray, side: int, discount: float
-    ) -> None:
-        self.rows, self.batch = game.rows, batch
-        self.paid = game.reward[batch.rows], game.rest[batch.rows]
-        self.side, self.discount, self.helps = side, discount, game.nature == -side
-        self.here, self.there = bound[game.rows.state[batch.rows]], bound[batch.successors]
-        gain, self.error = differences(
-            self.there, self.here[:, None], self.paid[0][:, None], self.paid[1][:, None], discount
-        )
-        self.gain = -side * gain
+        def excess(mean: FloatArray, rest: FloatArray, side: int) -> FloatArray:
+            return directed(rest, scaled(discount, -self.nature * mean, side), side)
 
-    def signs(self) -> AnyArray:
-        """Return what floats prove of every row."""
-        side = 1 if self.helps else -1
-        batch = self.batch
-        infinite = np.isinf(self.there)
-        # infinite lower bounds are proven to be so; upper ones say nothing: see `_beyond`
-        gain = np.where(infinite, FAR if self.side < 0 else 0.0, self.gain)
-        values = -side * (gain - self.error)  # nature takes their least mean
-        least = -side * (gain - self.error).min(axis=1)  # wherever it goes
-        doubt = np.flatnonzero(~(side * least < 0.0))
-        bounds = batch.take(doubt).bound(values[doubt], side)
-        least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], bounds)
-        doubt = np.flatnonzero(~(side * least <= 0.0))
-        other = -side * (gain[doubt] + self.error[doubt])
-        lost = side * batch.take(doubt).bound(other, -side) > 0.0
-        if len(batch.orders) > 1:
-            aim = np.zeros(len(least))
-            cut = 2.0**-50 * np.abs(values).max(axis=1)
-            batch.refine(doubt[~lost], values, least, side, aim, cut)
-        signs = np.full(len(least), UNKNOWN, dtype=np.int8)
-        signs[side * least <= 0.0] = HOLD
-        signs[side * least < 0.0] = GAIN
-        signs[doubt[lost]] = FAIL
-        for i in np.flatnonzero(infinite.any(axis=1)):
-            try:
-                signs[i] = self._beyond(int(batch.rows[i]), infinite[i], int(signs[i]))
-            except Undecided:
-                signs[i] = UNKNOWN if self.side > 0 or signs[i] == FAIL else signs[i]
-        return signs
+        wide = self._seen(near, side)
+        towards, beyond = -self.nature * side, rest(side)
+        mean = towards * (towards * wide).max(axis=1)  # wherever it goes
+        doubt = np.flatnonzero(~(side * excess(mean, beyond, side) < 0.0))
+        mean[doubt] = batch.take(doubt).bound(wide[doubt], towards)
+        doubt = np.flatnonzero(~(side * excess(mean, beyond, side) <= 0.0))
+        other = batch.take(doubt).bound(self._seen(near[doubt], -side), -towards)
+        fails = side * excess(other, rest(-side)[doubt], -side) > 0.0
+        fails &= ~infinite[doubt].any(axis=1)
+        aim = self.nature * beyond / discount
+        cut = aim + 2.0**-50 * np.abs(wide).max(axis=1)
+        batch.refine(doubt[~fails], wide, mean, towards, aim, cut)
+        beyond = side * excess(mean, beyond, side)
+        signs = np.full(len(rows), UNKNOWN, dtype=np.int8)
+        signs[beyond <= 0.0] = HOLD
+        signs[beyond < 0.0] = GAIN
+        signs[doubt[fails]] = FAIL
+        signs[~np.isfinite(here)] = FAIL
+        # where an opposing nature has a choice, it mostly has one that gains nothing
+        able = self.nature == -side or not batch.free
+        return signs, (signs == HOLD) & able & (near != 0.0).any(axis=1)
 
-    def _beyond(self, row: int, infinite: BoolArray, sign: int) -> int:
-        """Return the sign of a row that leads to infinite bounds, however rarely.
+    def gains(self, row: int, bound: FloatArray, side: int, discount: float) -> list[Numbers]:
+        """Return the gain of each successor: how many times infinity, and what is left of it."""
+        here, rate = Fraction(float(bound[self.rows.state[row]])), Fraction(discount)
+        paid = Fraction(float(self.reward[row])) + Fraction(float(self.rest[row])) - here
+        return [
+            (Fraction(0), -side * (paid + rate * Fraction(x)))
+            if math.isfinite(x)
+            else (Fraction(-side if x > 0.0 else side), Fraction(0))
+            for x in bound[self.rows.successors(row)].tolist()
+        ]
 
-        That is a gain of lower bounds and a failure of upper ones. What stood for them was finite:
-        it shows no more than gains of lower bounds.
+    def decide(self, row: int, gains: Sequence[Numbers], side: int) -> int:
+        """Return the sign of the gain that nature makes of those of all successors.
+
+        By which successors are possible, if that tells, else by fractions.
         """
-        goes = self.helps == (self.side < 0)  # nature goes there if it can, or if it must
-        if self.rows.can(row, None, infinite) if goes else not self.rows.can(row, ~infinite, None):
-            return GAIN if self.side < 0 else FAIL
-        if goes or not self.rows.can(row, None, infinite):
-            return sign
-        return UNKNOWN if self.side > 0 or sign == FAIL else sign
-
-    def faint(self, signs: AnyArray) -> BoolArray:
-        """Return the rows that hold, and may gain what floats cannot tell from nothing.
-
-        Not where an opposing nature has a choice: it mostly has one that gains nothing.
-        """
-        if not self.helps and self.batch.orders[0]:
-            return np.zeros(len(signs), dtype=np.bool_)
-        return np.asarray((signs == HOLD) & (self.gain.max(axis=1) > 0.0))
-
-    def decide(self, i: int) -> int:
-        """Return the sign of one row by what is possible, or in fractions."""
-        if not np.isfinite(self.here[i]):
-            return FAIL  # infinite the wrong way
-        row = int(self.batch.rows[i])
-        gain, error = self.gain[i], self.error[i]
-        sharp = (error == 0.0) | (np.abs(gain) > error)
-        try:
-            if sharp.all() and (gain <= 0.0).all():
-                if self.helps:
-                    return HOLD if self.rows.can(row, gain == 0.0, None) else FAIL
-                return FAIL if self.rows.can(row, None, gain < 0.0) else HOLD
-            paid = self.paid[0][i], self.paid[1][i]
-            gains = gains_exactly(self.there[i], self.here[i], paid, self.discount, self.side)
-            return best_exactly(self.rows, row, gains, self.helps)
-        except Undecided:
-            return UNKNOWN
+        can, helps = self.rows.can, self.nature == -side
+        signs = np.array([next((1 if x > 0 else -1 for x in gain if x), 0) for gain in gains])
+        with suppress(Undecided):
+            if helps and can(row, signs >= 0, signs > 0):
+                return GAIN
+            if not helps and not can(row, None, signs < 0):
+                return HOLD if can(row, signs == 0, None) else GAIN
+            if not (signs > 0).any():
+                return HOLD if helps and can(row, signs == 0, None) else FAIL
+        turn = -1 if helps else 1
+        numbers = [tuple(turn * x for x in gain) for gain in gains]
+        least = self.rows.exact.minimum(self.rows.ids(row), numbers)
+        best = next((turn * x for x in least if x), Fraction(0))
+        return GAIN if best > 0 else FAIL if best < 0 else HOLD
 
 
-def gains_exactly(
-    there: FloatArray, here: float, paid: tuple[float, float], discount: float, side: int
-) -> list[Numbers]:
-    """Return -side * (both paid + discount * there - here): times infinity, and what is left."""
-    least = sum(Fraction(float(each)) for each in paid) - Fraction(float(here))
-    rate = Fraction(discount)
-    zero = Fraction(0)
-    return [
-        (zero, -side * (least + rate * Fraction(x)))
-        if math.isfinite(x)
-        else (Fraction(-side if x > 0.0 else side), zero)
-        for x in there.tolist()
-    ]
-
-
-def best_exactly(rows: Rows, row: int, gains: list[Numbers], helps: bool) -> int:
-    """Return the sign of the gain that nature, which helps or not, makes of some (K,) in a row."""
-    sign = -1 if helps else 1
-    minimum = rows.exact.minimum(rows.ids(row), [tuple(sign * x for x in gain) for gain in gains])
-    best = next((sign * x for x in minimum if x), Fraction(0))
-    return GAIN if best > 0 else FAIL if best < 0 else HOLD
+def _possible(batch: Batch, values: FloatArray) -> FloatArray:
+    """Return values (b, K) of successors; what cannot happen has the least of the others."""
+    there = values[batch.successors]
+    if batch.possible is None:
+        return there
+    least = np.where(batch.possible, there, np.inf).min(axis=1)
+    return np.where(batch.possible, there, least[:, None])

@@ -1,7 +1,7 @@
 """Claims over steps: finitely many, or the mean of all.
 
 Of finitely many, all steps are made again, from proven bounds, rounding outwards. Where floats do
-not suffice for a claim, the rows that it depends on are counted exactly.
+not suffice for a claim, the steps are counted in fractions if they are few.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from rfmdp.ragged import entries
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.game import FRACTIONS, GAIN, HOLD, UNKNOWN, Game, signs_of
+from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.verification.game import FRACTIONS, GAIN, HOLD, UNKNOWN, Game
 from rfmdp.verification.margins import directed, two_sum
 
 Step = tuple[BoolArray, FloatArray]
@@ -39,70 +39,42 @@ class Horizon:
 
         The claims, or one minus them if turned, are of what is proven (by sides) after all steps.
         """
-        nothing = [np.zeros(self.game.model.rows, dtype=np.bool_)] * len(self.steps)
-        short = exceeds(claim, self._back(proven[side], side, nothing), side, turned)
+        short = exceeds(claim, self._back(proven[side], side, False), side, turned)
         if not short.any():
             return short, short
-        cone = self._cone(short)
-        if cone is not None:
-            short = exceeds(claim, self._back(proven[side], side, cone), side, turned)
-        other = self._back(proven[-side], -side, cone or nothing) if short.any() else claim
+        exact = len(self.steps) * self.game.model.rows <= FRACTIONS
+        if exact:
+            short = exceeds(claim, self._back(proven[side], side, True), side, turned)
+        other = self._back(proven[-side], -side, exact)
         return short, short & exceeds(claim, other, side, turned)
 
-    def _rule(self, done: int) -> IntArray | None:
-        """Return the rule of the next step back."""
-        return None if self.rules is None else self.rules[len(self.steps) - 1 - done]
-
-    def _back(self, value: FloatArray, side: int, exact: list[BoolArray]) -> FloatArray:
-        """Return bounds, on a side, of the value all steps earlier; `exact` are rows per step."""
-        game, done = self.game, 0
-        while done < len(self.steps):
-            (fixed, given), rule = self.steps[done], self._rule(done)
-            end = "upper" if side > 0 else "lower"
-            self.progress(f"step {done + 1} of {len(self.steps)}, {end}")
-            rows = game.open_rows(fixed, rule)
-            q = game.backup(value, side, self.discount, rows, exact[done] & rows)
-            before, value = value, np.where(fixed, given, game.pick(q, rule))
-            done = done + 1
-            still = np.array_equal(before, value)
-            while still and self._same(done):
-                done += 1
+    def _back(self, value: FloatArray, side: int, exact: bool) -> FloatArray:
+        """Return bounds, on a side, of the value all steps earlier."""
+        game, count = self.game, len(self.steps)
+        rules: list[Any] = [None] * count if self.rules is None else list(self.rules[:count][::-1])
+        steady = False  # the last step changed nothing
+        for k, ((fixed, worth), rule) in enumerate(zip(self.steps, rules, strict=True)):
+            if steady and fixed is self.steps[k - 1][0] and np.array_equal(rule, rules[k - 1]):
+                continue
+            self.progress(f"step {k + 1} of {count}, {'upper' if side > 0 else 'lower'}")
+            game.allow(rule)
+            best = game.backup(value, side, self.discount, game.open_rows(fixed), exact)
+            before, value = value, np.where(fixed, worth, best)
+            steady = np.array_equal(before, value)
         return value
-
-    def _same(self, done: int) -> bool:
-        """Return whether there is a next step back, and it is like the last."""
-        if done >= len(self.steps) or self.steps[done][0] is not self.steps[done - 1][0]:
-            return False
-        rule = self._rule(done)
-        last = self._rule(done - 1)
-        return rule is last or np.array_equal(rule, last)  # type: ignore[arg-type]
-
-    def _cone(self, states: BoolArray) -> list[BoolArray] | None:
-        """Return the rows of every step that some states hang on; None if these are many."""
-        cone, count, model = [], 0, self.game.model
-        for done in reversed(range(len(self.steps))):
-            rows = self.game.open_rows(self.steps[done][0], self._rule(done))
-            rows &= states[self.game.rows.state]
-            count += int(np.count_nonzero(rows))
-            if count > FRACTIONS:
-                return None
-            cone.append(rows)
-            states = np.zeros(model.states, dtype=np.bool_)
-            states[model.successors[entries(model.successor_ptr, rows.nonzero()[0])]] = True
-        return cone[::-1]
 
 
 def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: bool) -> BoolArray:
     """Return where claims, or exactly one minus them, are beyond a value as seen from a side."""
     with np.errstate(invalid="ignore", over="ignore"):
         if not turned:
-            return side * claim < side * value
+            return ~(side * claim >= side * value)  # so is what is no number
         total, error = two_sum(claim, value)
-        return side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) > 0.0
+        return ~(side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) <= 0.0)
 
 
 def long_run(
-    game: Game, bound: FloatArray, bias: FloatArray, side: int, rule: IntArray | None
+    game: Game, bound: FloatArray, bias: FloatArray, side: int
 ) -> tuple[BoolArray, BoolArray]:
     """Return the states (S,) where a bound of a mean is proven, and where it may yet be one.
 
@@ -113,42 +85,28 @@ def long_run(
         keep   that mean is at most u here, and reward + mean of h <= u + h here
 
     in the worst case if nature opposes the bound. If it helps, one member has to do: for `keep`,
-    one that leads only to states whose u is at most u here. As u is bounded and falls on average,
-    climbs are finitely many on average; what all other steps pay is at most the sum of u over the
-    states seen, up to a constant. So the mean of n rewards is at most u of the first state, plus a
-    constant / n.
+    one that leads only to states whose u is at most u here. See docs/soundness.md.
     """
     turned = copy(game)
     turned.agent, turned.nature = side * game.agent, side * game.nature
     u, h = side * bound, side * bias
-    nowhere = np.zeros(game.model.states, dtype=np.bool_)
-    rows = game.open_rows(nowhere, rule)
-    turned.reward = turned.rest = np.zeros(game.model.rows)
-    climbs = signs_of(turned, u, UPPER, 1.0, rows)
-    todo = rows & (climbs != GAIN)
+    model, state = game.model, game.rows.state
+    turned.reward = turned.rest = np.zeros(model.rows)
+    climbs = turned.signs(u, UPPER, 1.0, game.allowed)
+    todo = game.allowed & (climbs != GAIN)
     # what a row pays beyond u, exactly or more
-    first, error = two_sum(side * game.reward, -u[game.rows.state])
+    first, error = two_sum(side * game.reward, -u[state])
     turned.reward, turned.rest = first, directed(error, side * game.rest, 1.0)
-    keeps = signs_of(turned, h, UPPER, 1.0, todo)
-    if turned.nature == -UPPER:
-        _among_lower(turned, u, h, todo, keeps)
-    else:
+    keeps = turned.signs(h, UPPER, 1.0, todo)
+    if turned.nature == UPPER:
         keeps = np.minimum(keeps, climbs)
+    else:  # prove rows again that may lead to states with a larger u, without these
+        most = np.maximum.reduceat(u[model.successors], model.successor_ptr[:-1])
+        again = todo & (most > u[state])
+        for level in np.unique(u[state[again]]):
+            chosen = again & (u[state] == level)
+            keeps[chosen] = turned.signs(np.where(u > level, np.inf, h), UPPER, 1.0, chosen)[chosen]
     good = (climbs == GAIN) | (keeps >= HOLD)
     open_ = good | (climbs == UNKNOWN) | (keeps == UNKNOWN)
-    return turned.enough(good, UPPER, rule), turned.enough(open_, UPPER, rule)
-
-
-def _among_lower(
-    game: Game, u: FloatArray, h: FloatArray, todo: BoolArray, keeps: AnyArray
-) -> None:
-    """Prove rows again that may lead to states with a larger u, without these, in place."""
-    model, rows = game.model, game.rows
-    levels, level = np.unique(u, return_inverse=True)
-    most = np.maximum.reduceat(level[model.successors], model.successor_ptr[:-1])
-    again = todo & (most > level[rows.state])
-    for number in np.unique(level[rows.state[again]]):
-        chosen = again & (level[rows.state] == number)
-        keeps[chosen] = signs_of(game, np.where(u > levels[number], np.inf, h), UPPER, 1.0, chosen)[
-            chosen
-        ]
+    helps = turned.agent == -UPPER
+    return turned.enough(good, helps, game.allowed), turned.enough(open_, helps, game.allowed)

@@ -4,7 +4,8 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
 
 - the ledger: the error probabilities of all events, as many as the confidence sets need, add up;
 - the sets: what the learned model keeps of an unknown distribution holds all that the counts of
-  some look do not rule out (`confidence`);
+  some look do not rule out. A bound p of a probability is tested forwards: its tail or its
+  likelihood ratio is computed, no quantile is searched for;
 - what rows pay, if that is not simply declared (`Payments`);
 - the solution of the learned model, whose bounds are proven like those of any other;
 - starts: how often episodes began in each initial state, behind a mean over them;
@@ -15,34 +16,38 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from rfmdp.ragged import segment_lengths
+from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.confidence import (
-    Bounds,
-    Confidence,
-    NotChecked,
-    Trials,
-    kind_of,
-    mixture,
-    sets_hold,
-)
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
+from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
 
-SOURCES = ("simulation", "environment", "log")
+SOURCES = {  # what has to be stated of each
+    "simulation": (), "environment": ("markov", "resets"), "log": ("recorded",),
+}  # fmt: skip
 ALWAYS = ("draws", "support", "ledger", "shared", "product", "structure")
-PAYMENTS: dict[str, tuple[str, ...]] = {  # the fields of each kind
-    "declared": (), "mixture": ("low", "high"),
+PAYMENTS = {  # how rewards are known, and what has to be stated
+    "declared": "rewards", "mixture": "mean-rewards",
 }  # fmt: skip
 EPS = 2.0**-52
 
 Note = Callable[[bool, str], None]
+ACCURACY = 1e-7  # relative, of error probabilities
+BATCH = 1 << 19  # counts handled at a time
+SIZES = 8.0 ** np.arange(7)  # of the priors of the mixture
+WEIGHTS = np.array([0.40, 0.16, 0.12, 0.10, 0.08, 0.07, 0.07])
+
+Bounds = tuple[FloatArray, FloatArray]
+Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
+"""Whether x of n rule out all probabilities up to p, which is at most x / n, at error delta."""
 
 
 def check_run(
@@ -87,31 +92,31 @@ class _Run:
 
     def check_model(self) -> None:
         """Check that the learned model follows from what was seen, at the stated errors."""
-        settings, sets = self.settings, self.sets
+        fields, settings, sets = self.fields, self.settings, self.sets
         confidence = Confidence(field(settings, "confidence", dict))
         floor = field(settings, "p_min", int, float)
         need(0.0 <= floor < 1.0, "p_min: must lie in [0, 1)")
         payments = Payments(field(settings, "rewards", dict))
         delta = self._check_ledger(confidence)
         self._check_assumptions(confidence, floor, payments)
-        looks = self._looks(confidence)
-        evidence = self.fields.within("evidence/")
-        floors = self.fields.floats("floors", len(delta))  # less where marginals are multiplied
+        looks = fields.integers("looks", len(sets.nominal), ndim=2)
+        counts = fields.integers("counts", len(sets.nominal))
+        need((looks >= 0).all() and (np.diff(looks, axis=0) >= 0).all(), "looks: must not fall")
+        need(not len(looks) or (looks[-1] <= counts).all(), "looks: must be within the counts")
+        need(not confidence.single or len(looks) <= 1, "looks: there must be one only")
+        floors = fields.floats("floors", len(delta))  # less where marginals are multiplied
         fits = (floors >= 0.0) & (floors <= floor)
         need(fits.all(), "floors: must lie between 0 and p_min")
         bad = np.flatnonzero(~sets_hold(sets, looks, delta, confidence, self._prior(floors)))
         self.note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
         if payments.kind != "declared":
             steps = [field(point, "steps", int) for point in self.history]
-            share = float(self.shares[1])
+            evidence, share = fields.within("evidence/"), float(self.shares[1])
             wrong = payments.fails(self.claim, evidence, looks, steps, share)
             self.note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
 
     def _check_ledger(self, confidence: Confidence) -> FloatArray:
-        """Return the error probabilities (M,) of an event of every set.
-
-        All events are counted and cost no more than their share, and shares no more than beta.
-        """
+        """Return the error probabilities (M,) of an event of every set; all of them within beta."""
         delta = self.fields.floats("ledger/delta", len(self.sets.kind))
         for name, numbers in (("shares", self.shares), ("delta", delta)):
             inside = (numbers >= 0.0) & (numbers < 1.0)
@@ -130,34 +135,21 @@ class _Run:
 
     def _check_assumptions(self, confidence: Confidence, floor: float, payments: Payments) -> None:
         """Check that every word that the chain rests on is there."""
-        words: list[dict[str, Any]] = [{"kind": kind} for kind in ALWAYS]
-        words += payments.assumptions
-        words += [{"kind": "declared-floor", "p_min": floor}] if floor > 0.0 else []
-        words += [{"kind": "fixed-size"}] if confidence.single else []
-        if field(self.settings, "granularity", str) == "tied":
-            words.append({"kind": "tied"})
-        elif field(self.header, "shared", list):
-            words.append({"kind": "ties"})
         settings = field(self.settings, "source", dict)
         source = kind_of(settings, "source", SOURCES)
-        if source == "log":
-            words.append({"kind": "recorded"})
-            need(settings.get("selection", "none") == "none", "selection: must be none")
-        if source == "environment":
-            words += [{"kind": "markov"}, {"kind": "resets"}]
+        tied = field(self.settings, "granularity", str) == "tied"
+        kinds = [*ALWAYS, PAYMENTS[payments.kind], *SOURCES[source]]
+        kinds += ["fixed-size"] if confidence.single else []
+        kinds += ["tied"] if tied else ["ties"] if field(self.header, "shared", list) else []
+        words: list[dict[str, Any]] = [{"kind": kind} for kind in kinds]
+        if payments.kind != "declared":
+            words.append({"kind": "reward-range", "low": payments.low, "high": payments.high})
+        words += [{"kind": "declared-floor", "p_min": floor}] if floor > 0.0 else []
+        unbiased = source != "log" or settings.get("selection", "none") == "none"
+        need(unbiased, "selection: must be none")
         self.note(all(word in self.stated for word in words), "assumptions are complete")
         validity = "SINGLE_LOOK" if confidence.single else "ANYTIME"
-        named = field(self.header, "validity", str)
-        self.note(named == validity, "validity as the sets have it")
-
-    def _looks(self, confidence: Confidence) -> IntArray:
-        """Return counts (looks, O) that grow from look to look and are within those of the run."""
-        looks = self.fields.integers("looks", len(self.sets.nominal), ndim=2)
-        counts = self.fields.integers("counts", len(self.sets.nominal))
-        need((looks >= 0).all() and (np.diff(looks, axis=0) >= 0).all(), "looks: must not fall")
-        need(not len(looks) or (looks[-1] <= counts).all(), "looks: must be within the counts")
-        need(not confidence.single or len(looks) <= 1, "looks: there must be one only")
-        return looks
+        self.note(field(self.header, "validity", str) == validity, "validity as the sets have it")
 
     def _prior(self, floors: FloatArray) -> Bounds:
         """Return the bounds (O,) that were assumed before any data; a prior must be named."""
@@ -235,27 +227,16 @@ class Payments:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.kind = kind_of(settings, "rewards", PAYMENTS)
-        expected = {"kind", *PAYMENTS[self.kind]}
-        need(set(settings) == expected, f"rewards: {self.kind} has other fields")
+        fields = {"kind"} if self.kind == "declared" else {"kind", "low", "high"}
+        need(set(settings) == fields, f"rewards: {self.kind} has other fields")
         self.low, self.high = settings.get("low", 0.0), settings.get("high", 1.0)
         fits = is_number(self.low) and is_number(self.high)
         need(fits and -np.inf < self.low < self.high < np.inf, "rewards: need a range")
 
-    @property
-    def assumptions(self) -> list[dict[str, Any]]:
-        """What must be stated."""
-        word = {"declared": "rewards", "mixture": "mean-rewards"}
-        within = {"kind": "reward-range", "low": self.low, "high": self.high}
-        return [{"kind": word[self.kind]}, *([within] if PAYMENTS[self.kind] else [])]
-
     def fails(
-        self, claim: Claim, evidence: Fields, looks: AnyArray, steps: list[int], share: float
+        self, claim: Claim, evidence: Fields, looks: IntArray, steps: list[int], share: float
     ) -> str:
-        """Return what is wrong with the rewards that were learned, or nothing.
-
-        Evidence is what was paid, looks are counts, steps those of all evaluations; the share is
-        the error probability of all rewards together.
-        """
+        """Return what is wrong with learned rewards, which may err by a share, or nothing."""
         state, row = claim.reward
         if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
             return "must be those of rows, collected by the objective"
@@ -272,18 +253,15 @@ class Payments:
         ends = claim.states.get("target", np.zeros(model.states, dtype=np.bool_))
         counted = np.repeat(~ends, segment_lengths(model.row_ptr))
         each = share / max(int(np.count_nonzero(counted)), 1)
-        fine = self._proven(row, visits, paid, each, claim.agent)
-        wrong = np.flatnonzero(counted & ~fine)
+        wrong = np.flatnonzero(counted & ~self._proven(row, visits, paid, each, claim.agent))
         return f"row {wrong[0]}" if len(wrong) else ""
 
     def _proven(
-        self, row: FloatArray, visits: AnyArray, paid: FloatArray, delta: float, agent: int
+        self, row: FloatArray, visits: IntArray, paid: FloatArray, delta: float, agent: int
     ) -> BoolArray:
         """Return which rows pay no more than what is proven, as the agent sees it."""
         low, high = (self.low, self.high) if agent > 0 else (-self.high, -self.low)
-        row = agent * row
-        paid = agent * paid
-        n = visits.astype(np.float64)
+        row, paid, n = agent * row, agent * paid, visits.astype(np.float64)
         fine = row <= low
         span = high - low
         # as much is lost by adding n rewards
@@ -293,3 +271,152 @@ class Payments:
         at = np.flatnonzero(~fine & (x <= n) & (p * n < x) & (delta > 0.0))
         fine[at] = mixture(p[at], x[at], n[at], np.full(len(at), delta))
         return np.asarray(fine)
+
+
+class NotChecked(Exception):
+    """Something that this checker does not know."""
+
+
+def clopper_pearson(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
+    """Test by the exact binomial tail, half of the error on this side."""
+    tail = special.betainc(np.maximum(x, 1.0), n - x + 1.0, p)
+    return np.asarray((x > 0) & (tail <= 0.5 * delta * (1.0 + ACCURACY)))
+
+
+def mixture(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
+    """Test whether a mixture of priors around p has 1 / delta times the likelihood of p."""
+    q = 1.0 - p
+    likelihood = x * np.log(p) + (n - x) * np.log(q)
+    size, weight = SIZES[:, None], WEIGHTS[:, None]
+    after = special.betaln(size * p + x, size * q + n - x)
+    terms = np.log(weight) + after - special.betaln(size * p, size * q)
+    ratio = np.logaddexp.reduce(terms, axis=0) - likelihood
+    return np.asarray(ratio >= -np.log(delta) - _noise(n))
+
+
+def _noise(n: FloatArray) -> FloatArray:
+    """Return what logarithms of likelihoods of n samples may be off."""
+    return np.asarray(ACCURACY + 1e-14 * n)
+
+
+class Confidence:
+    """A confidence set, as the settings of a run name it."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.kind = kind_of(settings, "confidence", ("clopper-pearson", "mixture", "weissman"))
+        self.single = self.kind != "mixture"
+
+    def events(self, size: int) -> int:
+        """Return how many events a set of a size needs."""
+        return min(size - 1, 1) if self.kind == "weissman" or size <= 2 else size
+
+    def rejects(self) -> Rejects:
+        """Return the test of a set of intervals."""
+        if self.kind == "weissman":
+            raise NotChecked("confidence set weissman for boxes")
+        return clopper_pearson if self.kind == "clopper-pearson" else mixture
+
+
+def kind_of(settings: Mapping[str, Any], name: str, kinds: Collection[str]) -> str:
+    """Return the kind of a setting, which must be one of those that this checker knows."""
+    kind = str(field(settings, "kind", str))
+    if kind not in kinds:
+        raise NotChecked(f"{name} {kind!r:.40}")
+    return kind
+
+
+@dataclass(slots=True, eq=False)
+class Trials:
+    """How often each of N things was seen (x) in so many samples (n), look by look."""
+
+    x: FloatArray  # (looks, N)
+    n: FloatArray  # (looks, N)
+    delta: FloatArray  # (N,) error probabilities
+    rejects: Rejects
+
+    @property
+    def misses(self) -> Trials:
+        """The same of the opposites."""
+        return Trials(self.n - self.x, self.n, self.delta, self.rejects)
+
+    def take(self, some: IntArray) -> Trials:
+        """Return some of them."""
+        return Trials(self.x[:, some], self.n[:, some], self.delta[some], self.rejects)
+
+    def below(self, p: FloatArray) -> BoolArray:
+        """Return which lower bounds p (N,) some look proves."""
+        proven = p <= 0.0
+        for looks in (slice(-1, None), slice(None, -1)):  # the last one proves most of them
+            x, n = self.x[looks], self.n[looks]
+            look, at = np.nonzero(~proven & (n > 0.0) & (p < x / np.maximum(n, 1.0)))
+            rejected = self.rejects(p[at], x[look, at], n[look, at], self.delta[at])
+            proven[at[rejected]] = True
+        return np.asarray(proven)
+
+    def least(self) -> FloatArray:
+        """Return nearly the largest lower bounds (N,) that some look proves."""
+        low = np.zeros(self.x.shape[1])
+        high = (self.x / np.maximum(self.n, 1.0)).max(axis=0, initial=0.0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            proven = self.below(middle)
+            low, high = np.where(proven, middle, low), np.where(proven, high, middle)
+        return low
+
+
+def sets_hold(
+    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, prior: Bounds
+) -> BoolArray:
+    """Return which sets (M,) have all distributions within known bounds that no look rules out."""
+    fine = sets.sizes == 1
+    plain = np.isnan(sets.exponent) & (segment_lengths(sets.corner_ptr) == 0)
+    box = plain & ((sets.kind == BOX) | (sets.kind == SINGLETON))  # given by their bounds alone
+    for size in np.unique(sets.sizes[~fine]).tolist():
+        alike = np.flatnonzero(box & (sets.sizes == size))
+        step = max(1, BATCH // (size * max(len(looks), 1)))
+        for ids in (alike[i : i + step] for i in range(0, len(alike), step)):
+            at = entries(sets.ptr, ids)
+            seen = looks[:, at].astype(np.float64)
+            spent = np.repeat(delta[ids], size)
+            samples = np.repeat(seen.reshape(len(looks), len(ids), size).sum(axis=2), size, axis=1)
+            trials = Trials(seen, samples * (spent > 0.0), spent, confidence.rejects())
+            bounds = sets.lower[at], sets.upper[at]
+            fine[ids] = _boxes_hold(bounds, trials, (prior[0][at], prior[1][at]), size)
+        for j in np.flatnonzero(~box & (sets.sizes == size)):
+            fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), confidence)
+    return np.asarray(fine)
+
+
+def _boxes_hold(bounds: Bounds, trials: Trials, prior: Bounds, size: int) -> BoolArray:
+    """Return whether bounds (N,) of boxes are assumed, of some look, or follow from others."""
+    (lower, upper), (least, most), misses = bounds, prior, trials.misses
+    low = trials.below(lower) | (lower <= least)
+    high = misses.below(1.0 - upper) | (upper >= most)
+    open_ = np.flatnonzero(~(low & high).reshape(-1, size).all(axis=1))
+    some = (open_[:, None] * size + np.arange(size)).ravel()
+    # only what looks prove, or is assumed, may serve as a reason
+    least[some] = np.maximum(trials.take(some).least(), np.where(low, lower, least)[some])
+    most[some] = np.minimum(1.0 - misses.take(some).least(), np.where(high, upper, most)[some])
+    for k in some:
+        first = k - k % size
+        others = [o for o in range(first, first + size) if o != k]
+        low[k] |= math.fsum([lower[k], -1.0, *most[others]]) <= 0.0
+        high[k] |= math.fsum([upper[k], -1.0, *least[others]]) >= 0.0
+    return np.asarray((low & high).reshape(-1, size).all(axis=1))
+
+
+def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confidence) -> bool:
+    """Return the same of a set that is no box: around the frequencies, as Weissman's bound says."""
+    if sets.kind[j] == SINGLETON:
+        return False
+    if sets.kind[j] != L1 or base.kind != "weissman":
+        raise NotChecked(f"a set of kind {sets.kind[j]} by {base.kind}")
+    nominal, radius = sets.nominal[segment(sets.ptr, j)], float(sets.radius[j])
+    counts = looks[-1:, segment(sets.ptr, j)].sum(axis=0)
+    n = int(counts.sum())
+    if radius >= 2.0 or not n or delta <= 0.0:
+        return radius >= 2.0
+    k = len(nominal)
+    vertices = k * math.log(2.0) + math.log1p(-(2.0 ** (1.0 - k)))
+    needed = math.sqrt(2.0 * (vertices - math.log(delta * (1.0 + ACCURACY))) / n)
+    return bool(np.abs(nominal - counts / n).max() <= 1e-14) and radius >= needed

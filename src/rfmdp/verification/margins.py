@@ -39,29 +39,21 @@ def directed(a: FloatArray, b: FloatArray, side: float) -> FloatArray:
     return np.where(side * error > 0.0, np.nextafter(total, side * np.inf), total)
 
 
-def differences(
-    there: FloatArray, here: FloatArray, reward: FloatArray, rest: FloatArray, discount: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return reward + rest + discount * there - here, (b, K), and bounds of the error, 0 if exact.
+def scaled(rate: float, a: FloatArray, side: float) -> FloatArray:
+    """Return rate * a, rounded to a side; zeros stay, and so does all at a rate of one."""
+    exact = (a == 0.0) | (rate == 1.0)
+    return np.where(exact, a, np.nextafter(rate * a, side * np.inf))
 
-    `rest` is what rounding took from the reward. Where `there` is infinite, so is the difference.
+
+def weighed(v: FloatArray, p: FloatArray, side: float, error: float) -> FloatArray:
+    """Return v @ p with weights p >= 0, rounded to a side; zero if all terms are.
+
+    The error is relative to the sum of the sizes of the terms.
     """
-    lost: FloatArray | float = 0.0
-    if discount != 1.0:
-        some = there != 0.0
-        there = discount * there
-        lost = 2.0 * UNIT * np.abs(there) + TINY * some
-    first, error = two_sum(there, -here)
-    total, more = two_sum(first, reward)
-    infinite = np.isinf(there)
-    exact = infinite | ((error == 0.0) & (more == 0.0) & (rest == 0.0))
-    difference = np.where(infinite, first, total + (error + more + rest))
-    sizes = np.abs(difference) + np.abs(error) + np.abs(more) + np.abs(rest)
-    error = np.where(exact, 0.0, 4.0 * UNIT * sizes)
-    return difference, np.where(infinite, 0.0, error + lost)
-
-
-def mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sum of p v over the last axis, and that of the sizes of its terms."""
-    terms = p * v
-    return terms.sum(axis=-1), np.abs(terms).sum(axis=-1)
+    size = np.abs(v) @ p
+    bound = v @ p + side * error * size
+    vague = size < VAGUE
+    if vague.any():
+        moved = (v != 0.0).astype(np.float64) @ (p > 0.0).astype(np.float64)
+        bound += side * TINY * (vague & (moved > 0.0))
+    return np.asarray(bound)

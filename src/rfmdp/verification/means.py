@@ -13,10 +13,8 @@ least mean, and how far at most (in L1) a member is from it: from above.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -24,14 +22,13 @@ import numpy as np
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
-from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, mean, slack
+from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, slack, weighed
 from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
 
-HALVINGS = 54
 LEVEL, RIM = 2.0**-49, 2.0**-44  # how near sums come to one, and distances (relatively) to radii
 
 Vertices = tuple[FloatArray, float]
-"""Vertices (V, X) of a set, and the relative error of means by them."""
+"""Vertices (X, V) of a set, and the relative error of means by them."""
 
 
 class RoundedSets:
@@ -47,11 +44,11 @@ class RoundedSets:
         faint |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
         for j in np.flatnonzero(sets.kind == POLYTOPE):
             corners = sets.listed(j)
-            ends = np.arange(0, len(sets.listed(j)) + 1, sizes[j])
+            ends = np.arange(0, len(corners) + 1, sizes[j])
             sums = np.repeat(1.0 + excess(corners, ends), sizes[j])
             self.corners[segment(sets.corner_ptr, j)] = corners / sums
             faint[j] = ((corners > 0.0) & (corners < NORMAL)).any()
-        # (M,) with weights of too few digits
+        # (M,) with weights of too few digits: floats prove nothing of them
         self.faint: BoolArray = faint & (sets.kind != BOX)
         self._vertices: dict[int, Vertices] = {}
 
@@ -60,24 +57,23 @@ class RoundedSets:
         return Axis(self, int(self.sets.kind[ids[0]]), int(self.sets.sizes[ids[0]]), ids)
 
     def vertices(self, j: int) -> Vertices:
-        """Return those of a set, none if they are not listed or have weights of too few digits."""
+        """Return those of a set, each number rounded once; none if they are not listed.
+
+        Those of boxes of equal numbers often differ in their last digits only, and count as one
+        then.
+        """
         if j not in self._vertices:
-            self._vertices[j] = _rounded(self.exact[j].vertices)
+            exact = self.exact[j].vertices
+            points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in exact])
+            if not len(points) or ((points > 0.0) & (points < NORMAL)).any():
+                return np.empty((0, 0)), 0.0
+            mantissa, exponent = np.frexp(points)
+            blurred = np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent)
+            merged, error = np.unique(blurred, axis=0), slack(points.shape[1])
+            if 2 * len(merged) <= len(points):
+                points, error = merged, error + BLUR
+            self._vertices[j] = points.T, error
         return self._vertices[j]
-
-
-def _rounded(vertices: list[list[Fraction]]) -> Vertices:
-    """Return vertices, each number rounded once.
-
-    Those of boxes of equal numbers often differ in their last digits only, and count as one then.
-    """
-    points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in vertices])
-    if ((points > 0.0) & (points < NORMAL)).any() or not len(points):
-        return np.empty((0, 0)), 0.0
-    mantissa, exponent = np.frexp(points)
-    merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
-    error = slack(points.shape[-1])
-    return (merged, error + BLUR) if 2 * len(merged) <= len(points) else (points, error)
 
 
 @dataclass(eq=False)
@@ -98,15 +94,10 @@ class Axis:
         return self.sets.sets.ptr[self.ids][:, None] + np.arange(self.size)
 
     @cached_property
-    def centre(self) -> FloatArray:
-        """Centres (B, X)."""
-        return self.sets.centre[self._at]
-
-    @cached_property
     def corners(self) -> FloatArray:
         """Corners (B, V, X) of points and polytopes."""
         if self.kind == SINGLETON:
-            return self.centre[:, None]
+            return self.sets.centre[self._at][:, None]
         ptr = self.sets.sets.corner_ptr
         count = ptr[self.ids[0] + 1] - ptr[self.ids[0]]
         flat = self.sets.corners[ptr[self.ids][:, None] + np.arange(count)]
@@ -117,26 +108,20 @@ class Axis:
         """The vertices of a set alone."""
         return self.sets.vertices(int(self.ids[0]))
 
-    @cached_property
+    @property
     def faint(self) -> BoolArray:
-        """Where (B,) weights have too few digits: floats prove what holds of every member."""
+        """Where (B,) weights have too few digits."""
         return self.sets.faint[self.ids]
 
     def _balls(self) -> LpBalls:
         exponent = self.sets.sets.exponent[self.ids]
-        return LpBalls(self.centre, self.sets.radius[self.ids], exponent)
+        return LpBalls(self.sets.centre[self._at], self.sets.radius[self.ids], exponent)
 
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
         """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
-        bound = self._least(v, side)
-        if not self.faint.any():
-            return bound
-        return np.where(self.faint[:, None], v.min(axis=2) if side < 0.0 else v.max(axis=2), bound)
-
-    def _least(self, v: FloatArray, side: float) -> FloatArray:
         if self.kind in (SINGLETON, POLYTOPE):
-            each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
-            return functools.reduce(np.minimum, each)
+            each = weighed(v, self.corners.swapaxes(1, 2), side, slack(self.size))
+            return np.asarray(each.min(axis=2))
         if self.kind in (BOX, L1):
             bound = self._by_layers(v, side)
         else:
@@ -146,22 +131,11 @@ class Axis:
             bound = bound.reshape(v.shape[:2])
         return bound if side > 0.0 else np.fmax(bound, v.min(axis=2))  # a bound, too, and exact
 
-    def _mean(self, p: FloatArray, v: FloatArray, side: float) -> FloatArray:
-        """Return the mean of v (B, N, X), rounded to a side; zero if all its terms are."""
-        total, size = mean(p[:, None, :], v)
-        bound = total + side * slack(self.size) * size
-        vague = size < VAGUE
-        if vague.any():
-            bound[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
-        return bound
-
     def _attained(self, v: FloatArray) -> FloatArray:
         """Return (B,): no less than the least mean of values (B, X), by a member near `point`."""
         p, off = self.point(v)
-        total, size = mean(p, v)
-        largest = np.abs(v).max(axis=1)
-        error = slack(self.size) * size + 2.0 * off * largest
-        return np.asarray(total + error + TINY * (largest > 0.0))
+        mean = weighed(v[:, None], p[:, :, None], 1.0, slack(self.size))[:, 0, 0]
+        return np.asarray(mean + 2.0 * off * np.abs(v).max(axis=1))
 
     def _by_layers(self, v: FloatArray, side: float) -> FloatArray:
         """Return the values (B, N) nearest zero, plus layers above, less what layers below lack."""
@@ -171,15 +145,11 @@ class Axis:
         least, most = self._layers(order, side)
         above = np.arange(self.size - 1) >= nearest
         step = np.diff(ranked, axis=2)
-        weight = np.maximum(np.where(above, least, most), 0.0)
-        terms = weight * step
-        start = np.take_along_axis(ranked, nearest, axis=2)[:, :, 0]
-        size = np.abs(start) + terms.sum(axis=2)
-        bound = start + np.where(above, terms, -terms).sum(axis=2) + side * slack(self.size) * size
-        vague = size < VAGUE
-        if vague.any():
-            bound[vague & ((weight > 0.0) & (step > 0.0)).any(axis=2)] += side * TINY
-        return np.asarray(bound)
+        terms, weights = np.empty_like(ranked), np.ones_like(ranked)
+        terms[:, :, :1] = np.take_along_axis(ranked, nearest, axis=2)
+        terms[:, :, 1:] = np.where(above, step, -step)
+        weights[:, :, 1:] = np.maximum(np.where(above, least, most), 0.0)
+        return weighed(terms[:, :, None], weights[..., None], side, slack(self.size))[:, :, 0, 0]
 
     def _layers(self, order: IntArray, side: float) -> tuple[FloatArray, FloatArray]:
         """Return the least probabilities (B, N, X - 1) of outcomes from the second, third, ... on.
@@ -189,23 +159,24 @@ class Axis:
         more, less = 1.0 + side * slack(self.size), 1.0 - side * slack(self.size)
 
         def after(p: FloatArray) -> FloatArray:
-            ranked = np.take_along_axis(p[:, None, :], order, axis=2)
+            ranked = np.take_along_axis(p[self._at][:, None, :], order, axis=2)
             return np.cumsum(ranked[:, :, :0:-1], axis=2)[:, :, ::-1]
 
         def before(p: FloatArray) -> FloatArray:
-            return np.cumsum(np.take_along_axis(p[:, None, :], order, axis=2)[:, :, :-1], axis=2)
+            ranked = np.take_along_axis(p[self._at][:, None, :], order, axis=2)
+            return np.cumsum(ranked[:, :, :-1], axis=2)
 
         if self.kind == BOX:
-            sets, at = self.sets.sets, self._at
-            least, most = more * after(sets.lower[at]), less * before(sets.upper[at])
+            sets = self.sets.sets
+            least, most = more * after(sets.lower), less * before(sets.upper)
             return (
                 np.maximum(least, 1.0 - most + side * UNIT),
                 np.minimum(most, 1.0 - least - side * UNIT),
             )
         half = 0.5 * self.sets.radius[self.ids][:, None, None]
         return (
-            np.maximum(more * after(self.centre) - less * half, 0.0),
-            np.minimum(less * (before(self.centre) + half), 1.0),
+            np.maximum(more * after(self.sets.centre) - less * half, 0.0),
+            np.minimum(less * (before(self.sets.centre) + half), 1.0),
         )
 
     def point(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -214,10 +185,10 @@ class Axis:
         Within that distance in L1 there is a member. A member near p has none of the outcomes of
         the greatest value if p has none and some member has none.
         """
+        off = np.full(len(v), slack(self.size))
         if self.kind == POLYTOPE:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
-            return self.corners[np.arange(len(v)), best], np.where(self.faint, 2.0, 0.0)
-        off = np.where(self.faint, 2.0, slack(self.size))
+            return self.corners[np.arange(len(v)), best], 0.0 * off
         if self.kind == LP:
             return self._balls().point(v), off
         order = np.argsort(v, axis=1, kind="stable")
@@ -251,18 +222,15 @@ class LpBalls:
         """
         _, level, pace = self._rim(v)
         q = self.exponent
-        dual = q / (q - 1.0)
         error = 4.0 * slack(v.shape[1])
         above = v - level[:, None]
         best = v.min(axis=1)
         cap = (self.centre / pace[:, None]) ** (q[:, None] - 1.0)
         for w in (np.minimum(above, cap), above):
-            norm = _norm(np.abs(w), dual)
-            total, size = mean(self.centre, w)
-            bound = level + (total - self.radius * norm)
-            size += np.abs(above).max(axis=1)
-            bound -= error * (np.abs(level) + size + self.radius * norm) + TINY
-            best = np.fmax(best, bound)
+            lost = self.radius * _norm(np.abs(w), q / (q - 1.0))
+            terms = self.centre * w
+            size = np.abs(terms).sum(axis=1) + np.abs(above).max(axis=1) + np.abs(level) + lost
+            best = np.fmax(best, level + (terms.sum(axis=1) - lost) - (error * size + TINY))
         return np.asarray(best)
 
     def point(self, v: FloatArray) -> FloatArray:
@@ -320,7 +288,7 @@ def _root(
     """
     low, high = np.full(len(x), ends[0]), np.full(len(x), ends[1])
     f_low, f_high, moved = -np.ones(len(x)), np.ones(len(x)), np.zeros(len(x))
-    for step in range(3 * HALVINGS):
+    for step in range(162):
         height = f(x)
         if np.all((np.abs(height) <= near) | (high - low <= 4.0 * UNIT * np.abs(x))):
             break

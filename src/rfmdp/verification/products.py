@@ -2,12 +2,12 @@
 
 A mean over a product of sets is linear in each of them. `Batch.bound` chooses one set after the
 other: from below nature sees the outcomes of the others before it chooses, which is a larger game;
-from above any product of members will do. The two differ, less with the sets in another order.
+from above any product of members will do.
 
-Where that leaves a doubt, `by_vertices` goes through the vertices of all sets but one: some product
-of vertices has the least mean, and the last set is left to its own minimiser. A node has fixed
-vertices of the first sets; it gets all vertices of the next set. Nodes whose bound from below is no
-less than a cut cannot matter, and are left out.
+Where these two leave a doubt, `by_vertices` goes through the vertices of all sets but one: some
+product of vertices has the least mean, and the last set is left to its own minimiser. A node has
+fixed vertices of the first sets; it gets all vertices of the next set. Nodes whose bound from below
+is no less than a cut cannot matter, and are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.margins import TINY, VAGUE, slack
+from rfmdp.verification.margins import TINY, slack, weighed
 from rfmdp.verification.means import Axis
 from rfmdp.verification.sets import SINGLETON
 
@@ -37,7 +37,7 @@ class Batch:
     possible: BoolArray | None  # (b, K) whether some product has them; None: all
 
     def take(self, some: IntArray) -> Batch:
-        """Return some of them."""
+        """Return some of them, in their order."""
         if len(some) == len(self.rows):
             return self
         possible = None if self.possible is None else self.possible[some]
@@ -50,64 +50,69 @@ class Batch:
         return np.array([axis.ids for axis in self.axes], dtype=np.int64).T
 
     @property
-    def orders(self) -> list[list[int]]:
-        """Places of the sets that are no points: the largest last, then each of the others."""
+    def free(self) -> list[int]:
+        """Places of the sets that are no points, the largest last."""
         free = [i for i, axis in enumerate(self.axes) if axis.kind != SINGLETON]
-        free.sort(key=lambda i: self.axes[i].size)
-        return [free[k:] + free[:k] for k in range(max(len(free), 1))]
+        return sorted(free, key=lambda i: self.axes[i].size)
 
-    def bound(self, values: FloatArray, side: int, order: list[int] | None = None) -> FloatArray:
+    def bound(self, values: FloatArray, side: int, turn: int = 0) -> FloatArray:
         """Return bounds (b,), on a side, of nature's least mean of values (b, K).
 
-        They are infinite, and say nothing, where a value is large or no number.
+        They are infinite, and say nothing, where floats prove nothing. A turn changes the order in
+        which sets are chosen.
         """
-        tame = _tame(values)
+        tame = self._tame(values)
         if not tame.all():
             best = np.full(len(values), side * np.inf)
             some = np.flatnonzero(tame)
-            best[some] = self.take(some).bound(values[some], side, order)
+            best[some] = self.take(some).bound(values[some], side, turn)
             return best
         if not len(values):
             return np.empty(0)
-        order = self.orders[0] if order is None else order
-        free = len(order)
-        points = [i for i in range(len(self.axes)) if i not in order]
-        tensor, axes = _arranged(values, self.axes, order + points)
-        if side < 0 or free < 2:
+        free = self.free[turn:] + self.free[:turn]
+        points = [i for i in range(len(self.axes)) if i not in free]
+        tensor, axes = _arranged(values, self.axes, free + points)
+        if side < 0 or len(free) < 2:
             return _chosen(tensor, axes, side)
-        return _attained(_chosen(tensor, axes[free:], side), axes[:free])
+        # each set is chosen for what those after it, one by one, make of the values at best
+        tensor, axes = _chosen(tensor, axes[len(free) :], side), axes[: len(free)]
+        far = np.zeros(len(values))
+        for n, axis in enumerate(axes[:-1]):
+            p, off = axis.point(_chosen(tensor, axes[n + 1 :], -1))
+            far += off
+            tensor = _averaged(tensor, p[:, :, None], side, slack(axis.size))[:, 0]
+        far = far * np.abs(values).max(axis=1)
+        return np.asarray(_chosen(tensor, axes[-1:], side) + 1.01 * far + TINY * (far > 0.0))
 
     def refine(
         self, some: IntArray, values: FloatArray, least: FloatArray, side: int, aim: FloatArray,
         cut: FloatArray,
     ) -> None:  # fmt: skip
-        """Improve bounds (b,), on a side, of some least means until they reach an aim, in place.
+        """Improve bounds (b,), on a side, of some least means that miss an aim, in place.
 
-        First by sets in other orders, then by products of vertices, of which those with means from
-        a cut (b,) on are of no interest.
+        Means from a cut (b,) on are of no interest.
         """
         better = np.fmin if side > 0 else np.fmax
-        some = some[_tame(values[some])]
-        for order in self.orders[1:]:
-            sharper = self.take(some).bound(values[some], side, order)
-            least[some] = better(least[some], sharper)
+        some = some[self._tame(values)[some]]
+        for turn in range(1, len(self.free)):
             some = some[~(side * (least[some] - aim[some]) <= 0.0)]
-        if not len(some):
+            sharper = self.take(some).bound(values[some], side, turn)
+            least[some] = better(least[some], sharper)
+        some = some[~(side * (least[some] - aim[some]) <= 0.0)]
+        if len(self.free) < 2 or not len(some):
             return
-        _, first, which = np.unique(
-            self.take(some).ids, axis=0, return_index=True, return_inverse=True
-        )
-        for i, alike in enumerate(first):
+        sets, which = np.unique(self.ids[some], axis=0, return_inverse=True)
+        for i in range(len(sets)):
             pick = some[which.reshape(-1) == i]
-            axes = [axis.take(some[[alike]]) for axis in self.axes]
+            axes = [axis.take(pick[:1]) for axis in self.axes]
             bounds = by_vertices(axes, values[pick], cut[pick])
             if bounds is not None:
                 least[pick] = better(least[pick], bounds[1 if side > 0 else 0])
 
-
-def _tame(values: FloatArray) -> BoolArray:
-    """Return where (b,) values (b, K) are numbers whose sums are far from the largest float."""
-    return np.asarray((np.abs(values) < LARGE).all(axis=1))
+    def _tame(self, values: FloatArray) -> BoolArray:
+        """Return where (b,) floats do: values (b, K) whose sums do not overflow, whole weights."""
+        faint = np.any([axis.faint for axis in self.axes], axis=0) if self.axes else False
+        return np.asarray((np.abs(values) < LARGE).all(axis=1) & ~np.asarray(faint))
 
 
 def _arranged(
@@ -126,50 +131,12 @@ def _chosen(tensor: FloatArray, axes: list[Axis], side: int) -> FloatArray:
     return tensor
 
 
-def _attained(tensor: FloatArray, axes: list[Axis]) -> FloatArray:
-    """Return (b,): no less than nature's least mean of a tensor, by a product of members.
-
-    Each is chosen for what the sets after it, one by one, make of the values at best.
-    """
-    rest = tensor
-    points = []
-    off = np.zeros(len(tensor))
-    for n, axis in enumerate(axes[:-1]):
-        p, distance = axis.point(_chosen(rest, axes[n + 1 :], -1))
-        rest = _weigh(rest, p)
-        off = off + distance
-        points.append(p)
-    return _reached(tensor, points, axes[-1], slack(sum(tensor.shape[1:])), off)
-
-
-def _reached(
-    tensor: FloatArray, points: list[FloatArray], last: Axis, error: float, off: FloatArray
-) -> FloatArray:
-    """Return (b,): no less than the least mean by points (b, X) of all sets but the last.
-
-    Means by points have a relative error; members are at most so far off (b,) the points, all of
-    them together, in L1.
-    """
-    largest = _largest(tensor)
-    size = np.abs(tensor)
-    moves = (tensor != 0.0).astype(np.float64)
-    for p in points:
-        tensor, size = _weigh(tensor, p), _weigh(size, p)
-        moves = _weigh(moves, (p > 0.0).astype(np.float64))
-    tensor = tensor + error * size + TINY * ((size < VAGUE) & (moves > 0.0))
-    far = 1.01 * off * largest + TINY * ((off > 0.0) & (largest > 0.0))
-    return _chosen(tensor, [last], 1) + far
-
-
-def _weigh(tensor: FloatArray, p: FloatArray) -> FloatArray:
-    """Return a tensor (b, X, ...) averaged with weights (b, X)."""
-    flat = tensor.reshape(*p.shape, -1)
-    return (p[:, None, :] @ flat).reshape(len(p), *tensor.shape[2:])
-
-
-def _largest(tensor: FloatArray) -> FloatArray:
-    """Return the largest sizes (b,) of the numbers of a tensor (b, ...)."""
-    return np.asarray(np.abs(tensor).reshape(len(tensor), -1).max(axis=1))
+def _averaged(tensor: FloatArray, points: FloatArray, side: float, error: float) -> FloatArray:
+    """Return a tensor (b, X, ...) averaged by points ([b,] X, V), to a side: (b, V, ...)."""
+    count, size, *rest = tensor.shape
+    flat = tensor.reshape(count, size, math.prod(rest)).swapaxes(1, 2)
+    mixed = weighed(flat, points, side, error).swapaxes(1, 2)
+    return mixed.reshape(count, points.shape[-1], *rest)
 
 
 def by_vertices(
@@ -180,14 +147,12 @@ def by_vertices(
     Where no mean is below a cut (b,), that is the lower bound. None if products are too many, or
     weights have too few digits.
     """
-    counts = [len(axis.vertices[0]) or math.inf for axis in axes]
+    counts = [axis.vertices[0].shape[1] or math.inf for axis in axes]
     places = sorted(range(len(axes)), key=lambda i: counts[i])
     if math.isinf(counts[places[-2]]) or any(axis.faint.any() for axis in axes):
         return None
     tensor, axes = _arranged(values, axes, places)
-    vertices = [axis.vertices[0] for axis in axes[:-1]]
-    error = sum(axis.vertices[1] for axis in axes[:-1])
-    products = math.prod(map(len, vertices)) * axes[-1].size
+    products = math.prod(axis.vertices[0].shape[1] for axis in axes[:-1]) * axes[-1].size
     step = max(1, LISTED // max(values.shape[1], products))
     low = cut.copy()
     high = np.full(len(cut), np.inf)
@@ -198,12 +163,13 @@ def by_vertices(
         row, paths, bound = leaves
         order = np.lexsort((bound, row))
         rows, first = np.unique(row[order], return_index=True)
-        if len(rows):
-            best = order[first]
-            low[chunk][rows] = bound[best]
-            points = [corners[at] for corners, at in zip(vertices, paths[best].T, strict=True)]
-            there = np.zeros(len(rows))  # points are vertices, nothing is off
-            high[chunk][rows] = _reached(tensor[chunk][rows], points, axes[-1], error, there)
+        best = order[first]
+        low[chunk][rows] = bound[best]
+        worth = tensor[chunk][rows]
+        for axis, at in zip(axes[:-1], paths[best].T, strict=True):
+            points, error = axis.vertices
+            worth = _averaged(worth, points.T[at][:, :, None], 1, error)[:, 0]
+        high[chunk][rows] = _chosen(worth, axes[-1:], 1)
     return low, high
 
 
@@ -216,33 +182,17 @@ def _leaves(
     """
     nodes = tensor
     row = np.arange(len(tensor))
-    paths = np.empty((len(tensor), 0), dtype=np.int64)
+    paths = np.empty((len(tensor), len(axes) - 1), dtype=np.int64)
+    bound = np.full(len(tensor), -np.inf)
     for depth, axis in enumerate(axes[:-1]):
-        left, count = axes[depth + 1 :], len(axis.vertices[0])
+        points, error = axis.vertices
+        count = points.shape[1]
         if nodes[:, 0].size * count > NODES:
             return None
-        children = np.tile(np.arange(count), len(nodes))
-        paths = np.column_stack([paths.repeat(count, axis=0), children])
-        nodes = _averaged(nodes, *axis.vertices)
-        row = row.repeat(count)
-        bound = _chosen(nodes, left, -1)
+        nodes = _averaged(nodes, points, -1, error).reshape(-1, *nodes.shape[2:])
+        row, paths = row.repeat(count), paths.repeat(count, axis=0)
+        paths[:, depth] = np.tile(np.arange(count), len(paths) // count)
+        bound = _chosen(nodes, axes[depth + 1 :], -1)
         open_ = np.flatnonzero(~(bound >= cut[row]))
         nodes, row, paths, bound = nodes[open_], row[open_], paths[open_], bound[open_]
-        if not len(open_):
-            break
     return row, paths, bound
-
-
-def _averaged(nodes: FloatArray, corners: FloatArray, error: float) -> FloatArray:
-    """Return nodes (N, X, ...) averaged by every vertex (V, X), or less, (N * V, ...)."""
-
-    def spread(nodes: FloatArray, points: FloatArray) -> FloatArray:
-        mixed = np.moveaxis(np.tensordot(nodes, points, ([1], [1])), -1, 1)
-        return mixed.reshape(-1, *mixed.shape[2:])
-
-    size = spread(np.abs(nodes), corners)
-    lost = error * size
-    if (size < VAGUE).any():
-        moves = spread((nodes != 0.0).astype(np.float64), (corners > 0.0).astype(np.float64))
-        lost += TINY * ((size < VAGUE) & (moves > 0.0))
-    return spread(nodes, corners) - lost

@@ -18,7 +18,6 @@ from rfmdp.verification.lattice_model import Lattice, read_lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
 
-STATUSES = ("CERTIFIED", "GAP_OPEN", "SWEEP_LIMIT", "TIME_LIMIT", "INTERRUPTED")
 OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
     "Reach": ("target",), "Until": ("stay", "target", "latest", "earliest"), "Next": ("target",),
     "Globally": ("stay", "latest", "earliest"), "ReachReward": ("target", "reward"),
@@ -29,7 +28,8 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
 }  # fmt: skip
 LARGEST_REWARD = 1e100  # in size
 WORDS = {
-    "agent": ("MIN", "MAX"), "nature": ("MIN", "MAX"), "status": STATUSES,
+    "agent": ("MIN", "MAX"), "nature": ("MIN", "MAX"),
+    "status": ("CERTIFIED", "GAP_OPEN", "SWEEP_LIMIT", "TIME_LIMIT", "INTERRUPTED"),
     "measure": ("RELATIVE", "ABSOLUTE"), "subject": ("optimum", "policy"),
 }  # fmt: skip
 NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount",
@@ -66,12 +66,8 @@ class Model:
     @property
     def sizes(self) -> dict[str, int]:
         """What there is how many times, for people."""
-        return {
-            "state": self.states,
-            "row": self.rows,
-            "transition": len(self.successors),
-            "marginal": len(self.sets.kind),
-        }
+        counts = self.states, self.rows, len(self.successors), len(self.sets.kind)
+        return dict(zip(("state", "row", "transition", "marginal"), counts, strict=True))
 
     def taking(self, rows: IntArray, counts: IntArray, successors: IntArray) -> Model:
         """Return the model of some rows, so many per state, with other successors."""
@@ -154,32 +150,33 @@ class Claim:
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
     """Return a model whose arrays fit together."""
     sets = read_sets(fields.within("marginals."))
-    successors = fields.integers("successors")
     row_marginals = fields.integers("row_marginals", end=len(sets.kind))
-    successor_ptr = fields.pointers("successor_ptr", len(successors))
+    count = len(fields.integers("successors"))
+    successor_ptr = fields.pointers("successor_ptr", count)
     rows = len(successor_ptr) - 1
     row_ptr = fields.pointers("row_ptr", rows)
     states = len(row_ptr) - 1
     need(states > 0 and (row_ptr[1:] > row_ptr[:-1]).all(), "row_ptr: every state must have a row")
-    fields.integers("successors", end=states)
     marginal_ptr = fields.pointers("marginal_ptr", len(row_marginals), rows + 1)
     sizes = segment_product(sets.sizes[row_marginals], marginal_ptr)
-    need(
-        np.array_equal(sizes, segment_lengths(successor_ptr)),
-        "successors: rows must have the product of the sizes of their marginals",
-    )
+    fits = np.array_equal(sizes, segment_lengths(successor_ptr))
+    need(fits, "successors: rows must have the product of the sizes of their marginals")
     initial = fields.integers("initial", end=states)
     need(len(initial), "initial: there must be an initial state")
-    labels, rewards = names(header, "labels"), names(header, "rewards")
-    variables = _read_variables(header, fields, states)
-    _check_names(header, fields, len(row_marginals))
+    labels, rewards, factors = (names(header, name) for name in ("labels", "rewards", "factors"))
+    # what only names things
+    moved = fields.integers("row_factors", end=len(factors))
+    need(len(moved) == (len(row_marginals) if factors else 0), "row_factors: one per marginal")
     fields.integers("row_actions", rows, len(names(header, "actions")))
+    names(header, "marginal_names")
+    texts(header, "outcome_names")
     return Model(
-        row_ptr, marginal_ptr, row_marginals, successor_ptr, successors, sets, initial,
+        row_ptr, marginal_ptr, row_marginals, successor_ptr,
+        fields.integers("successors", end=states), sets, initial,
         {name: fields.booleans(f"label.{i}", states) for i, name in enumerate(labels)},
         {name: (_rewards(fields, f"state_reward.{i}", states),
                 _rewards(fields, f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
-        variables, field(header, "formulas", dict), _provenance(header),
+        _variables(header, fields, states), field(header, "formulas", dict), _provenance(header),
     )  # fmt: skip
 
 
@@ -198,7 +195,7 @@ def _rewards(fields: Fields, name: str, size: int) -> FloatArray:
     return paid
 
 
-def _read_variables(header: Mapping[str, Any], fields: Fields, states: int) -> dict[str, AnyArray]:
+def _variables(header: Mapping[str, Any], fields: Fields, states: int) -> dict[str, AnyArray]:
     """Return the values (S,) of variables by name, all within their ranges."""
     listed = field(header, "variables", list)
     values = fields.integers("valuations", ndim=2)
@@ -214,15 +211,6 @@ def _read_variables(header: Mapping[str, Any], fields: Fields, states: int) -> d
     return columns
 
 
-def _check_names(header: Mapping[str, Any], fields: Fields, factors: int) -> None:
-    """Look at what only names things: factors, marginals and outcomes."""
-    named = names(header, "factors")
-    moved = fields.integers("row_factors", end=len(named))
-    need(len(moved) == (factors if named else 0), "row_factors: must be one per marginal of a row")
-    names(header, "marginal_names")
-    texts(header, "outcome_names")
-
-
 def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Claim:
     """Return a claim all of whose fields make sense."""
     fields = Fields(arrays)
@@ -235,12 +223,11 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     objective = field(header, "objective", dict)
     _check_objective(objective)
     kind = objective["type"]
-    path = None
+    path, sets = None, {}
     if "product" in header:
-        if isinstance(model, Lattice):
-            raise Fault("product: transitions must be written out")
-        within = fields.within("product.")
-        path = read_path(field(header, "product", dict), model, within, kind)
+        need(isinstance(model, Model), "product: transitions must be written out")
+        assert isinstance(model, Model)
+        path = read_path(field(header, "product", dict), model, fields.within("product."), kind)
         model = path.model
         named = {"Reach": path.accepted, "ReachReward": path.accepted, "Globally": ~path.rejected}
         need(kind in (*named, "Parity"), "objective: is none of a path formula")
@@ -249,48 +236,41 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
             need(not objective.get(name), f"{name}: must not be there beside a formula")
     else:
         need(kind != "Parity", "product: is missing")
-        states = {name: _states(model, objective.get(name), name, fields)
-                  for name in OBJECTIVES[kind] if name in ("stay", "target")}  # fmt: skip
+        sets = states = {name: _states(model, objective.get(name), name, fields)
+                         for name in OBJECTIVES[kind] if name in ("stay", "target")}  # fmt: skip
+    called = field(header, "texts", dict)
+    need(set(called) <= set(sets), "texts: must be those of sets of states")
     word = {name: field(header, name, str) for name in WORDS}
     for name, known in WORDS.items():
         need(word[name] in known, f"{name}: must be one of {', '.join(known)}")
     precision = field(header, "precision", int, float)
     need(0.0 < precision < np.inf, "precision: must be a positive number")
     layers = objective.get("budget", 0) + 1  # of states: one per amount paid
-    bounds = _sides(fields, "", model.states)
     witness = _sides(fields, "witness.", layers * model.states)
     announced = field(header, "witness", bool)
     need(bool(witness) <= announced, "witness: there is one that is not announced")
-    policy = _policy(fields, model)
     some = fields.has("interest")
-    interest = fields.booleans("interest", model.states) if some else model.begins
     agent, nature = (1 if word[who] == "MAX" else -1 for who in ("agent", "nature"))
     return Claim(
         model, objective, states, agent, nature, word["status"], float(precision),
-        word["measure"] == "ABSOLUTE", interest, bounds, witness,
-        fields.values("value", model.states), policy, word["subject"] == "policy",
-        field(header, "method", str), _texts_of_sets(header, {} if path else states), path,
+        word["measure"] == "ABSOLUTE",
+        fields.booleans("interest", model.states) if some else model.begins,
+        _sides(fields, "", model.states), witness, fields.values("value", model.states),
+        _policy(fields, model), word["subject"] == "policy", field(header, "method", str),
+        {name: field(called, name, str) for name in called}, path,
         fields.integers("block", model.states, ndim=2) if kind == "Parity" else None, fields,
     )  # fmt: skip
 
 
 def _policy(fields: Fields, model: Model | Lattice) -> IntArray:
     """Return the rows that a policy takes; in a lattice, its actions."""
-    if isinstance(model, Lattice):
-        policy = fields.integers("policy", model.states, model.actions, ndim=2)
-        need(len(policy), "policy: there must be a rule")
-        return policy
-    policy = fields.integers("policy", model.states, model.rows, ndim=2)
-    inside = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
-    need(len(policy) and inside.all(), "policy: must take rows of the state itself")
+    actions = model.actions if isinstance(model, Lattice) else None
+    policy = fields.integers("policy", model.states, actions, ndim=2)
+    need(len(policy), "policy: there must be a rule")
+    if not isinstance(model, Lattice):
+        inside = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
+        need(inside.all(), "policy: must take rows of the state itself")
     return policy
-
-
-def _texts_of_sets(header: Mapping[str, Any], sets: Mapping[str, BoolArray]) -> dict[str, str]:
-    """Return what the file calls its listed sets of states."""
-    named = field(header, "texts", dict)
-    need(set(named) <= set(sets), "texts: must be those of sets of states")
-    return {name: field(named, name, str) for name in named}
 
 
 def _sides(fields: Fields, prefix: str, states: int) -> dict[int, FloatArray]:
@@ -305,10 +285,8 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(kind in OBJECTIVES, "objective: unknown")
     known = {"type", *OBJECTIVES[kind]}
     need(set(objective) <= known, f"objective: only {sorted(known)} belong to {kind}")
-    fields = NEEDED.get(kind, "type")
-    need(fields in objective, f"objective: {fields} is missing")
-    earliest = objective.get("earliest", 0)
-    latest = objective.get("latest")
+    need(NEEDED.get(kind, "type") in objective, f"objective: {NEEDED.get(kind)} is missing")
+    earliest, latest = objective.get("earliest", 0), objective.get("latest")
     for name in ("earliest", "steps", "step", "budget", "latest"):
         count = 0 if name == "latest" and latest is None else objective.get(name, 0)
         need(type(count) is int and count >= 0, f"{name}: must be a number of steps")

@@ -1,13 +1,7 @@
 """The uncertainty sets of a file: kinds and numbers, checked, then given one exact meaning.
 
-Every float is the rational number that it is. With d the nominal numbers of a set and S = sum d:
-
-SINGLETON  d / S
-BOX        {p : lower <= p <= upper, sum p = 1}
-L1, LP     {q / S : q >= 0, sum q = S, |q - d| <= radius}, the norm with an exponent
-POLYTOPE   the hull of its corners c, each c / sum c
-
-`Sets.settled` decides the cases at the edges of these, once for all that compute with sets.
+Every float is the rational number that it is; docs/soundness.md has what it means. `Sets.settled`
+decides the cases at the edges, once for all that compute with sets.
 """
 
 from __future__ import annotations
@@ -50,10 +44,9 @@ class Sets:
         return self.corners[segment(self.corner_ptr, j)]
 
     def settled(self) -> Sets:
-        """Return the same sets with the kinds that they are, bounds of boxes included.
+        """Return the same sets with the kinds that they are, as docs/soundness.md says.
 
-        What has an exponent is a ball: of radius 0 its centre, of exponent infinity the box of the
-        floats max(d - radius, 0) and min(d + radius, 1). An L1 ball of radius 2 has all
+        What has an exponent is a ball, of exponent infinity a box. An L1 ball of radius 2 has all
         distributions. A box whose lower bounds sum to one or more is the point d = lower; else one
         whose upper bounds sum to one or less is the point d = upper.
         """
@@ -105,53 +98,47 @@ def read_sets(fields: Fields) -> Sets:
         fields.pointers("corner_ptr", len(corners), count + 1), corners,
     )  # fmt: skip
     _check_numbers(sets)
-    _check_balls(sets)
     _check_corners(sets)
     return sets
 
 
 def _check_numbers(sets: Sets) -> None:
-    """Bounds are bounds, nominal distributions sum to one and lie within."""
-    nominal, lower, upper = sets.nominal, sets.lower, sets.upper
-    need(((nominal >= 0) & (nominal <= 1)).all(), "nominal: must lie in [0, 1]")
-    need(((lower >= 0) & (lower <= upper) & (upper <= 1)).all(), "lower <= upper: in [0, 1]")
-    within = (lower - SUM_OFF <= nominal) & (nominal <= upper + SUM_OFF)
-    need(within.all(), "nominal: must lie within lower and upper")
-    off, low, high = (segment_sum(a, sets.ptr) - 1.0 for a in (nominal, lower, upper))
-    need((np.abs(off) <= SUM_OFF).all(), "nominal: must sum to one")
-    need((low <= SUM_OFF).all(), "lower: sums to more than one")
-    need((high >= -SUM_OFF).all(), "upper: sums to less than one")
-    point = np.repeat(sets.kind == SINGLETON, sets.sizes)
-    same = (lower == nominal) & (upper == nominal)
-    need(same[point].all(), "lower, upper: a known distribution must be its own bounds")
-
-
-def _check_balls(sets: Sets) -> None:
-    """Radius and exponent are there exactly where the kind has them."""
+    """Bounds are bounds, distributions sum to one, kinds have the numbers that they need."""
     kind, radius, exponent = sets.kind, sets.radius, sets.exponent
-    ball = ~np.isnan(exponent)
-    need((exponent[ball] >= 1.0).all(), "exponent: must be at least 1")
-    need(ball[(kind == L1) | (kind == LP)].all(), "exponent: balls must have one")
-    need(not ball[kind == POLYTOPE].any(), "exponent: only balls have one")
-    need((exponent[kind == L1] == 1.0).all(), "exponent: must be 1 for an L1 ball")
-    curved = (exponent[kind == LP] > 1.0) & np.isfinite(exponent[kind == LP])
-    need(curved.all(), "exponent: must be above 1 and finite for an Lp ball")
-    need((np.isinf(exponent) | ~ball)[kind == BOX].all(), "exponent: must be infinite for a box")
-    need((radius[ball] >= 0.0).all(), "radius: must be at least 0")
-    need(np.isfinite(radius[ball]).all(), "radius: must be finite")
+    nominal, lower, upper = sets.nominal, sets.lower, sets.upper
+    off, low, high = (segment_sum(a, sets.ptr) - 1.0 for a in (nominal, lower, upper))
+    ball, point = ~np.isnan(exponent), kind == SINGLETON
+    of_point = np.repeat(point, sets.sizes)
     # a ball may be a known distribution, which the solver takes for its centre
-    single = kind == SINGLETON
-    point = (sets.sizes == 1) | (radius <= np.where(ball, 2.0 * UNIT, 0.0))
-    fits = np.where(single, point & (radius >= 0.0), ball)
-    need((fits | np.isnan(radius)).all(), "radius: only balls have one")
+    still = (sets.sizes == 1) | (radius <= np.where(ball, 2.0 * UNIT, 0.0))
+    for holds, text in (
+        ((nominal >= 0) & (nominal <= 1), "nominal: must lie in [0, 1]"),
+        ((lower >= 0) & (lower <= upper) & (upper <= 1), "lower <= upper: in [0, 1]"),
+        ((lower - SUM_OFF <= nominal) & (nominal <= upper + SUM_OFF),
+         "nominal: must lie within lower and upper"),
+        (np.abs(off) <= SUM_OFF, "nominal: must sum to one"),
+        (low <= SUM_OFF, "lower: sums to more than one"),
+        (high >= -SUM_OFF, "upper: sums to less than one"),
+        (~of_point | ((lower == nominal) & (upper == nominal)),
+         "lower, upper: a known distribution must be its own bounds"),
+        (~ball | (exponent >= 1.0), "exponent: must be at least 1"),
+        (ball | ~np.isin(kind, (L1, LP)), "exponent: balls must have one"),
+        (~ball | (kind != POLYTOPE), "exponent: only balls have one"),
+        ((kind != L1) | (exponent == 1.0), "exponent: must be 1 for an L1 ball"),
+        ((kind != LP) | ((exponent > 1.0) & np.isfinite(exponent)),
+         "exponent: must be above 1 and finite for an Lp ball"),
+        ((kind != BOX) | ~ball | np.isinf(exponent), "exponent: must be infinite for a box"),
+        (~ball | ((radius >= 0.0) & np.isfinite(radius)), "radius: must be at least 0, and finite"),
+        (np.where(point, still & (radius >= 0.0), ball) | np.isnan(radius),
+         "radius: only balls have one"),
+    ):  # fmt: skip
+        need(holds.all(), text)
 
 
 def _check_corners(sets: Sets) -> None:
     """Polytopes have their vertices, all others nothing."""
-    kind = sets.kind
-    lengths = segment_lengths(sets.corner_ptr)
-    sizes = sets.sizes
-    hull = (kind == POLYTOPE) | ((kind == SINGLETON) & (lengths > 0))
+    lengths, sizes = segment_lengths(sets.corner_ptr), sets.sizes
+    hull = (sets.kind == POLYTOPE) | ((sets.kind == SINGLETON) & (lengths > 0))
     need((lengths[~hull] == 0).all(), "corners: only polytopes have any")
     fits = (lengths[hull] > 0) & (lengths[hull] % sizes[hull] == 0)
     need(fits.all(), "corners: a polytope must have whole vertices")

@@ -27,7 +27,6 @@ from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
 
 Progress = Callable[[str], None]
-SOLVED = "solution/model."  # before the names of arrays of a learned model
 LEARNED = ("row_ptr", "row_actions", "valuations", "initial")  # what learning leaves as it is
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
 ROUNDING = 2.0**-50  # of widths
@@ -65,14 +64,12 @@ def verify(
         )
     verdict = verdict_of(kind, header, arrays, progress or (lambda what: None))
     if model is not None and not verdict.failed:
-        inside = header["model"] if "model" in header else header["solution"]["model"]
-        prefix = {"solution": "model."}.get(kind, "model/" if "model" in header else SOLVED)
-        model_arrays = {
-            n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)
-        }
-        differs = _differences(
-            (inside, model_arrays), to_record(model)[1:], learned=kind != "solution"
-        )
+        prefix = "model." if kind == "solution" else "model/"
+        if "model" not in header:
+            header, prefix = header["solution"], "solution/model."
+        within = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+        inside = header["model"], within
+        differs = _differences(inside, to_record(model)[1:], learned=kind != "solution")
         where = f": {', '.join(differs)}" if differs else ""
         verdict.note(not differs, "model as it was built again", where)
     return verdict
@@ -151,21 +148,17 @@ def _record(result: object | str | os.PathLike[str]) -> Record:
 
 def _plain_checks(claim: Claim, verdict: Verdict) -> None:
     """Look at what can be told from the numbers alone."""
-    lower, upper = claim.bounds.get(-1), claim.bounds.get(1)
-    if lower is not None:
-        finite = claim.kind not in ("ReachReward", "Total")
-        verdict.states((lower < np.inf) | (not finite), "lower bounds may be infinite there")
-        verdict.states(lower <= claim.value, "lower <= value")
-    if upper is not None:
+    nothing = np.full(claim.model.states, np.inf)
+    lower, upper = claim.bounds.get(-1, -nothing), claim.bounds.get(1, nothing)
+    if -1 in claim.bounds and claim.kind not in ("ReachReward", "Total"):
+        verdict.states(lower < np.inf, "lower bounds are finite")
+    if 1 in claim.bounds:
         verdict.states(upper > -np.inf, "upper bounds are above minus infinity")
-        verdict.states(claim.value <= upper, "value <= upper")
-    if lower is not None and upper is not None:
-        verdict.states(lower <= upper, "lower <= upper")
+    verdict.states((lower <= claim.value) & (claim.value <= upper), "lower <= value <= upper")
     if claim.status == "CERTIFIED":
-        verdict.note(lower is not None and upper is not None, "certified only with both sides")
-        if lower is not None and upper is not None:
-            close = _close(claim, lower, upper)
-            verdict.states(close | ~claim.interest, "bounds as close as certified")
+        verdict.note(len(claim.bounds) == 2, "certified only with both sides")
+        close = _close(claim, lower, upper)
+        verdict.states(close | ~claim.interest, "bounds as close as certified")
 
 
 def _close(claim: Claim, lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -179,5 +172,4 @@ def _close(claim: Claim, lower: FloatArray, upper: FloatArray) -> BoolArray:
     aim = claim.precision * (1.0 if claim.absolute else size)
     with np.errstate(invalid="ignore"):
         width = np.where(lower == upper, 0.0, upper - lower)
-    near: BoolArray = width <= np.maximum(aim, RESOLUTION * scale) * (1.0 + ROUNDING)
-    return near
+    return np.asarray(width <= np.maximum(aim, RESOLUTION * scale) * (1.0 + ROUNDING))

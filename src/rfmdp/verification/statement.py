@@ -7,12 +7,12 @@ functions, products) are not evaluated; then nobody knows more than the list of 
 
 from __future__ import annotations
 
-import math
+import functools
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
+import lark
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray
@@ -22,18 +22,29 @@ from rfmdp.verification.reading import Claim, Model
 
 PROBABILITIES = ("Parity", "Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
 LONGEST = 200  # characters of a text of the file that are shown
-TOKEN = re.compile(
-    r'\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)|("[^"]*")|(\w+)|(<=>|=>|<=|>=|!=|[-+&|!=<>()]))'
-)
-LEVELS: list[dict[str, Callable[[Any, Any], Any]]] = [  # from the loosest to the tightest
-    {"=>": lambda a, b: ~a | b}, {"<=>": operator.eq}, {"|": operator.or_}, {"&": operator.and_},
-    {},  # "!"
-    {"=": operator.eq, "!=": operator.ne},
-    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
-    {"+": operator.add, "-": operator.sub},
-]  # fmt: skip
-NOT = 4  # the level of "!"
-LOGICAL = ("=>", "<=>", "|", "&", "!")
+GRAMMAR = r"""  // from the loosest to the tightest
+!?start: iff | iff "=>" iff
+!?iff: or | iff "<=>" or
+!?or: and | or "|" and
+!?and: not | and "&" not
+!?not: equal | "!" not
+!?equal: order | order ("="|"!=") order
+!?order: sum | sum ("<"|"<="|">"|">=") sum
+!?sum: sign | sum ("+"|"-") sign
+!?sign: atom | "-" sign
+?atom: "(" start ")" | NUMBER | LABEL | NAME
+NUMBER: /\d+(\.\d*)?([eE][+-]?\d+)?/
+LABEL: /"[^"]*"/
+NAME: /[A-Za-z_]\w*/
+%ignore /\s/
+"""
+OPERATORS: dict[str, tuple[bool | None, Callable[..., AnyArray]]] = {  # of truth, or of numbers
+    "=>": (True, lambda a, b: ~a | b), "<=>": (True, operator.eq), "|": (True, operator.or_),
+    "&": (True, operator.and_), "!": (True, operator.invert),
+    "=": (None, operator.eq), "!=": (None, operator.ne), "<": (None, operator.lt),
+    "<=": (None, operator.le), ">": (None, operator.gt), ">=": (None, operator.ge),
+    "+": (False, operator.add), "-": (False, lambda a, *b: a - b[0] if b else -a),
+}  # fmt: skip
 EVALUATED = 2_000  # characters of a text that is evaluated
 DEEPEST = 40  # parentheses, signs, and formulas within formulas
 
@@ -57,11 +68,11 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
     lines.append(("method", f"{_plain(claim.method)}, {measure} precision {claim.precision:g}"))
     lines.append(("status", claim.status.lower().replace("_", " ")))
     lines.append(("bounds", _bounds(claim)))
+    origin = () if model.provenance is None else model.provenance.lines()
+    lines += [(word, f"{_plain(text)} (as the file says)") for word, text in origin]
     sides = [word for side, word in ((-1, "lower"), (1, "upper")) if side in claim.bounds]
     of = "the policy" if claim.fixed else "the optimum"
     only = " only; the other side is not claimed" if len(sides) == 1 else ""
-    origin = () if model.provenance is None else model.provenance.lines()
-    lines += [(word, f"{_plain(text)} (as the file says)") for word, text in origin]
     lines.append(("claimed", f"{' and '.join(sides) or 'no'} bounds of {of}{only}"))
     return lines
 
@@ -81,12 +92,8 @@ def _formula(claim: Claim) -> list[tuple[str, str]]:
         return []
     base, lines = claim.path.base, []
     for text, listed in claim.path.atoms:
-        states = meaning(base, text)
-        need(
-            states is None or bool((states == listed).all()),
-            f"atom: the text {_plain(text)} means other states than those that are listed",
-        )
-        known = "those that the text means" if states is not None else "as listed; not checked"
+        means = _means(base, text, listed, "atom")
+        known = "those that the text means" if means else "as listed; not checked"
         sizes = f"{listed.sum():,} of {base.states:,} states"
         lines.append(("atom", f"{_plain(text)}: {sizes}, {known}"))
     made = "as the file has it: the claim is about this automaton"
@@ -100,29 +107,18 @@ def _path(claim: Claim) -> str:
     given = claim.objective
     discount = given.get("discount", 1.0)
     factor = "" if discount == 1.0 else f"{{discount={discount!r}}}"
-    match claim.kind:
-        case "Reach" | "ReachReward":
-            return f"F {_states(claim, 'target')}"
-        case "Until" if claim.states["stay"].all():
-            return f"F{_times(claim)} {_states(claim, 'target')}"
-        case "Until":
-            return f"{_states(claim, 'stay')} U{_times(claim)} {_states(claim, 'target')}"
-        case "Globally":
-            return f"G{_times(claim)} {_states(claim, 'stay')}"
-        case "BudgetUntil":
-            bound = f'{{"{_plain(given.get("reward") or "")}"}}<={given["budget"]}'
-            return f"{_states(claim, 'stay')} U{bound} {_states(claim, 'target')}"
-        case "LongRunShare":
-            return _states(claim, "target")
-        case "LongRunAverage":
-            return "S"
-        case "Next":
-            return f"X {_states(claim, 'target')}"
-        case "Cumulative":
-            return f"C{factor}<={given['steps']}"
-        case "Instantaneous":
-            return f"I={given['step']}"
-    return f"C{factor}"
+    stay, target = (_states(claim, n) if n in claim.states else "" for n in ("stay", "target"))
+    if claim.kind == "BudgetUntil":
+        bound = f'{{"{_plain(given.get("reward") or "")}"}}<={given["budget"]}'
+        return f"{stay} U{bound} {target}"
+    if claim.kind == "Until" and not claim.states["stay"].all():
+        return f"{stay} U{_times(claim)} {target}"
+    return {
+        "Reach": f"F {target}", "ReachReward": f"F {target}", "Until": f"F{_times(claim)} {target}",
+        "Globally": f"G{_times(claim)} {stay}", "Next": f"X {target}",
+        "LongRunShare": target, "LongRunAverage": "S", "Instantaneous": f"I={given.get('step')}",
+        "Cumulative": f"C{factor}<={given.get('steps')}",
+    }.get(claim.kind, f"C{factor}")  # fmt: skip
 
 
 def _states(claim: Claim, name: str) -> str:
@@ -130,31 +126,25 @@ def _states(claim: Claim, name: str) -> str:
     label = claim.objective.get(name)
     if label is not None:
         return f'"{_plain(label)}"'
-    text = _plain(claim.texts.get(name, ""))
-    if not _means(claim, name):
+    text = claim.texts.get(name, "")
+    if not _means(claim.model, text, claim.states[name], name):
         return f"(the {claim.states[name].sum():,} states as listed)"
-    return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
+    return _plain(text) if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({_plain(text)})"
 
 
 def _told(claim: Claim, name: str) -> str:
     """Return what is known of a set of states beside its size."""
-    if _means(claim, name):
+    text = claim.texts.get(name, "")
+    if _means(claim.model, text, claim.states[name], name):
         return ", those that the text means"
-    text = claim.texts.get(name)
     return ", as listed" + (f"; not checked: the file calls them {_plain(text)}" if text else "")
 
 
-def _means(claim: Claim, name: str) -> bool:
-    """Return whether the text of a set of states is evaluated here, and means these states.
-
-    Raises
-    ------
-    Fault
-        If it means others.
-    """
-    states = meaning(claim.model, claim.texts[name]) if name in claim.texts else None
-    same = states is None or bool((states == claim.states[name]).all())
-    need(same, f"{name}: the text means other states than those that are listed")
+def _means(model: Model | Lattice, text: str, listed: BoolArray, name: str) -> bool:
+    """Return whether a text is evaluated here, and means the listed states, or it is a `Fault`."""
+    states = meaning(model, text)
+    same = states is None or bool((states == listed).all())
+    need(same, f"{name}: the text {_plain(text)} means other states than those that are listed")
     return states is not None
 
 
@@ -170,19 +160,10 @@ def _bounds(claim: Claim) -> str:
     """Return the bounds that are claimed at the initial state; of several, from least to most."""
     initial = claim.model.initial
     lower, upper = claim.bounds.get(-1), claim.bounds.get(1)
-    ends = (
-        None if lower is None else float(lower[initial].min()),
-        None if upper is None else float(upper[initial].max()),
-    )
-    low, high = ("not claimed" if end is None else _number(end) for end in ends)
+    low = "not claimed" if lower is None else repr(float(lower[initial].min()))
+    high = "not claimed" if upper is None else repr(float(upper[initial].max()))
     where = "the initial state" if len(initial) == 1 else f"the {len(initial):,} initial states"
-    return f"[{low}, {high}] at {where}"
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
+    return f"[{low}, {high}] at {where}".replace("inf", "Infinity")
 
 
 def _plain(text: object) -> str:
@@ -204,93 +185,56 @@ def meaning(model: Model | Lattice, text: str) -> BoolArray | None:
         If it names a label that the model does not have.
     """
     try:
-        value = _Reader(model, text, 0).whole()
+        value = _evaluated(model, text, 0)
     except NotEvaluated:
         return None
     return value if value.dtype == np.bool_ else None
 
 
-class _Reader:
-    """A text that is read from left to right."""
-
-    def __init__(self, model: Model | Lattice, text: str, depth: int) -> None:
-        self.model, self.depth = model, depth
-        self.tokens: list[str] = []
-        place = 0
-        text = text.rstrip()
-        _known(len(text) <= EVALUATED and depth <= DEEPEST)
-        while place < len(text):
-            match = TOKEN.match(text, place)
-            _known(match is not None)
-            assert match is not None
-            self.tokens.append(match.group().strip())
-            place = match.end()
-
-    def whole(self) -> AnyArray:
-        value = self._level(0)
-        _known(not self.tokens)
-        return value
-
-    def _level(self, level: int) -> AnyArray:
-        if level == len(LEVELS):
-            return self._atom()
-        if level == NOT and self._take("!"):
-            self._deeper()
-            return ~_logical(self._level(NOT))
-        value = self._level(level + 1)
-        while self.tokens and self.tokens[0] in LEVELS[level]:
-            word = self.tokens.pop(0)
-            other = self._level(level + 1)
-            if word in LOGICAL:
-                value, other = _logical(value), _logical(other)
-            _known((value.dtype == np.bool_) == (other.dtype == np.bool_))
-            value = LEVELS[level][word](value, other)
-            if word in ("=>", "<", "<=", ">", ">=", "=", "!="):
-                break  # these are not chained
-        return value
-
-    def _atom(self) -> AnyArray:
-        _known(self.tokens)
-        token = self.tokens.pop(0)
-        if token in ("(", "-"):
-            self._deeper()
-            value = self._level(0) if token == "(" else self._atom()
-            _known(self._take(")") if token == "(" else value.dtype != np.bool_)
-            return value if token == "(" else -value
-        if token.startswith('"'):
-            return self.model.label(token[1:-1])
-        return np.full(self.model.states, self._named(token))
-
-    def _named(self, token: str) -> Any:
-        if token in ("true", "false"):
-            return token == "true"
-        if token[0].isdigit():
-            _known(len(token) <= 15 or not token.isdigit())
-            return int(token) if token.isdigit() else float(token)
-        if token in self.model.variables:
-            return self.model.variables[token]
-        value = self.model.formulas.get(token)
-        if isinstance(value, Mapping):
-            return _Reader(self.model, str(value.get("expression")), self.depth + 1).whole()
-        _known(isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**53))
-        return value
-
-    def _deeper(self) -> None:
-        self.depth += 1
-        _known(self.depth <= DEEPEST)
-
-    def _take(self, token: str) -> bool:
-        if self.tokens[:1] != [token]:
-            return False
-        self.tokens.pop(0)
-        return True
+@functools.cache
+def _parser() -> lark.Lark:
+    return lark.Lark(GRAMMAR, parser="lalr")
 
 
-def _known(holds: object) -> None:
-    if not holds:
+def _evaluated(model: Model | Lattice, text: str, depth: int) -> AnyArray:
+    """Return the values (S,) of a text, which is nested in others so deep."""
+    if len(text) > EVALUATED:
         raise NotEvaluated
+    try:
+        tree = _parser().parse(text)
+    except lark.exceptions.LarkError:
+        raise NotEvaluated from None
+
+    def value(tree: lark.ParseTree, depth: int) -> AnyArray:
+        if depth > DEEPEST:
+            raise NotEvaluated
+        if isinstance(tree, lark.Token):
+            return np.full(model.states, _named(model, tree, depth))
+        *left, sign, right = tree.children
+        logical, function = OPERATORS[str(sign)]
+        operands = [value(child, depth + 1) for child in (*left, right)]
+        types = {operand.dtype == np.bool_ for operand in operands}
+        if types not in ({True}, {False}) or logical not in (None, *types):
+            raise NotEvaluated
+        return function(*operands)
+
+    return value(tree, depth)
 
 
-def _logical(value: AnyArray) -> AnyArray:
-    _known(value.dtype == np.bool_)
-    return value
+def _named(model: Model | Lattice, token: lark.Token, depth: int) -> AnyArray | float:
+    """Return what a number, a label, a variable, a constant or a formula is."""
+    if token.type == "NUMBER" and not (token.isdigit() and len(token) > 15):
+        return int(token) if token.isdigit() else float(token)
+    if token.type == "LABEL":
+        return model.label(token[1:-1])
+    if token in ("true", "false"):
+        return str(token) == "true"
+    if token in model.variables:
+        return model.variables[token]
+    content = model.formulas.get(token)
+    if isinstance(content, Mapping):
+        return _evaluated(model, str(content.get("expression")), depth + 1)
+    if isinstance(content, bool | float) or (isinstance(content, int) and abs(content) < 2**53):
+        value: float = content
+        return value
+    raise NotEvaluated
