@@ -97,7 +97,7 @@ from .outer.solution import (
     Solution as Solution,
     Status as Status,
 )
-from .policies.explain import collect_next as collect_next, explain as explain, gains as gains
+from .policies.explain import collect_next as collect_next, explain as explain
 from .policies.files import (
     open_policy as open_policy,
     read_policy as read_policy,

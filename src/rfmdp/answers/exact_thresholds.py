@@ -366,7 +366,7 @@ def chain_values(
     for s, row in rows.items():
         for t in row:
             before[t].add(s)
-    order = _bottom_up(rows)
+    order = sorted(rows, reverse=True)  # explorers number states from the initial one on
     gone = set[int]()
     for s in order:
         row = rows[s]
@@ -389,18 +389,3 @@ def chain_values(
     for s in reversed(order):
         value[s] += sum((q * value[t] for t, q in rows[s].items()), Fraction(0))
     return value
-
-
-def _bottom_up(rows: dict[int, dict[int, Fraction]]) -> list[int]:
-    """Return the states so that those of later components come first."""
-    from scipy.sparse import csr_array  # seldom needed, and slow to import
-    from scipy.sparse.csgraph import connected_components
-
-    states = list(rows)
-    place = {s: k for k, s in enumerate(states)}
-    edges = [(place[s], place[t]) for s, row in rows.items() for t in row]
-    heads, tails = zip(*edges, strict=True) if edges else ((), ())
-    graph = csr_array((np.ones(len(edges)), (heads, tails)), shape=(len(states), len(states)))
-    # scipy numbers strong components from the bottom up (Pearce's algorithm)
-    _, component = connected_components(graph, connection="strong")
-    return [states[k] for k in np.argsort(component, kind="stable")]
