@@ -276,14 +276,6 @@ def test_one_sided_method_leaves_the_other_side_open():
     assert best.value == pytest.approx(0.8)  # not proven from below
 
 
-def test_methods_that_are_the_same_are_proven_from_both_sides(slippery, coin):
-    """With one uncertain marginal per row interval arithmetic is exact."""
-    answer = check(slippery, 'Pmaxmin=? [ F "goal" ]', inner=IntervalArithmetic())
-    assert answer.certified
-    assert answer.method == "exact"
-    assert check(coin, "P=? [ F P>=0.3 [ X x=3 ] ]", inner=IntervalArithmetic()).certified
-
-
 def test_several_initial_states():
     """Numbers become a range, truth values must hold in all; one state needs a filter."""
     model = parse_prism(MANY)

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.answers.measure import compare_with, effective_method, measure, turned
+from rfmdp.answers.measure import compare_with, measure, turned
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, apply_filter, combine
 from rfmdp.answers.specification import directions, probability, reward
@@ -60,7 +60,7 @@ class PropertyEvaluator:
         self.model, self.prop, self.names = model, prop, prop.scope
         self.source = prop.scope.source
         self.kind = model_type(model)
-        self.inner = effective_method(model, inner)
+        self.inner = Exact() if inner is None else inner
         self.limits, self.automaton = limits, automaton
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents

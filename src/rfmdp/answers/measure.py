@@ -10,9 +10,7 @@ import numpy as np
 from rfmdp.answers.exact_thresholds import TURNED, decided, read
 from rfmdp.answers.quantity import Quantity, compare
 from rfmdp.answers.specification import number
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
-from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.checked import model_type
@@ -22,8 +20,6 @@ from rfmdp.objective import MAX, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import BackwardStep, Form, Problem, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
-from rfmdp.ragged import segment_lengths
-from rfmdp.sets.marginals import Kind
 from rfmdp.solving import solve
 from rfmdp.temporal.product import Product, make_product
 from rfmdp.temporal.solve import first_states
@@ -94,23 +90,6 @@ def _quantity(solution: Solution) -> Quantity:
     if (solution.lower if low else solution.upper) is None:  # the method proves the other side
         low = not low
     return Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
-
-
-def effective_method(model: AnyModel, inner: Inner | None) -> Inner:
-    """Return the method to use: `Exact` if it gives the same as the method that was asked for.
-
-    It does if nature has no choice, or if all sets are boxes and no row has two of them.
-    """
-    if inner is None:
-        return Exact()
-    if not isinstance(model, FactoredMDP):
-        return inner
-    no_choice = not model.uncertain and model.marginals.stated is None
-    boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
-    single = bool(np.all(segment_lengths(model.marginal_ptr) <= 1))
-    if no_choice or (boxes and single and not isinstance(inner, RadiusSum)):
-        return Exact()
-    return inner
 
 
 def _decided(

@@ -181,13 +181,12 @@ def answer_record(
 ) -> AnswerRecord:
     """Return the fields that `--json` prints; unproven sides are null.
 
-    The method is the one that ran: where all are the same it is the exact one. The value is null
-    if nothing is proven, or a truth value is not decided. Infinity, no number of JSON, is
-    "Infinity".
+    The value is null if nothing is proven, or a truth value is not decided. Infinity, no number of
+    JSON, is "Infinity".
     """
     return {
         "property": answer.text,
-        "method": method if method.startswith(answer.method) else answer.method,
+        "method": method,
         "status": answer.status.name.lower(),
         "value": as_json(answer.value),
         "lower": as_json(answer.lower),
@@ -206,11 +205,10 @@ def answer_record(
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
     """Give the table of one answer, its listing, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
-    same = "" if method.startswith(answer.method) else f" (here the same as {answer.method})"
     table = {
         "property": title or answer.text,
         "nature": answer.nature,
-        "method": f"{method}{same}, precision {answer.precision:g}",
+        "method": f"{method}, precision {answer.precision:g}",
         "bounds": f"[{ends[0]}, {ends[1]}]",
         "status": answer.status.value,
         "seconds": f"{seconds:.3f}",
