@@ -98,7 +98,6 @@ from .outer.solution import (
 )
 from .policies.explain import collect_next as collect_next, explain as explain
 from .policies.files import (
-    open_policy as open_policy,
     read_policy as read_policy,
     write_policy as write_policy,
 )

@@ -122,13 +122,13 @@ def evaluate(
     import rfmdp
     from rfmdp.cli.answers import as_json as plain, proven_side
     from rfmdp.cli.models import property_and_model
-    from rfmdp.policies.files import open_policy
+    from rfmdp.policies.files import read_policy
     from rfmdp.temporal.solve import on_product
 
     request, subject = property_and_model(model, props, prop, const, radius)
     spec = request.spec(subject, settled=not subject.uncertain)
     subject, spec = on_product(subject, spec)
-    chosen = open_policy(policy, subject)
+    chosen = read_policy(policy, subject)
     worst = spec.agent.opposite
     rows: dict[str, Any] = {}
     with showing_progress("evaluating"):
@@ -254,7 +254,7 @@ def _say_what_is_missing(question: Property, simulation: Simulation, discount: f
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     """Return the policy that a word or file names; None is uniform."""
     import rfmdp
-    from rfmdp.policies.files import open_policy
+    from rfmdp.policies.files import read_policy
 
     if word == "uniform":
         return None
@@ -262,7 +262,7 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
         return rfmdp.solve(model.nominal(), spec).policy
     if "." not in word and not Path(word).exists():
         raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
-    return open_policy(word, model)
+    return read_policy(word, model)
 
 
 def _numbers(simulation: Simulation, seed: int) -> dict[str, Any]:
