@@ -33,7 +33,7 @@ FLAT, EXACT = "paper-flat", "paper-mccormick"
 
 
 def find_method(word: str) -> Method:
-    """Return a method by its word: those of `rfmdp learn --method list`."""
+    """Return a method by its word: those of `rfmdp learn --method`."""
     return METHODS[methods.find_method(word).name]
 
 

@@ -299,15 +299,7 @@ def _received(address: str, future: Any) -> tuple[Any, Exception | None]:
 
 
 def gathered(client: Any, address: str, futures: Sequence[Any], patience: float) -> list[Any]:
-    """Return the results of futures.
-
-    Raises
-    ------
-    SolverError
-        If the scheduler is gone, has no answer for too long, or lost a task several times.
-    RfmdpError
-        That of a task.
-    """
+    """Return the results of futures; raise the error of a task, or SolverError for a lost one."""
     from distributed import KilledWorker, wait as wait_for
 
     try:

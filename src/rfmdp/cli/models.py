@@ -89,11 +89,6 @@ def rebuilt(model: str, constants: Mapping[str, str], origin: Provenance | None)
     """Return the model of a result, built again from its file or domain.
 
     Constants that are not given, and sets, are those that the result names.
-
-    Raises
-    ------
-    ModelError
-        If the result does not say how its sets were made.
     """
     origin = origin or Provenance()
     sets: dict[str, Any] = dict(origin.sets)
@@ -124,13 +119,7 @@ def command_line() -> str:
 def property_and_blueprint(
     model: str, props: str | None, prop: Sequence[str], values: Mapping[str, str]
 ) -> tuple[Property, Blueprint]:
-    """Return the one property that a command is about, and its model, which is not built yet.
-
-    Raises
-    ------
-    PrismError
-        If the property does not fit the model's text.
-    """
+    """Return the one property that a command is about, and its model, read; they fit together."""
     requests = properties_about(model, props, prop)
     if len(requests) != 1:
         raise ModelError(
@@ -190,11 +179,9 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
 def _load(file: str) -> list[Property]:
     if file == STANDARD_INPUT:
         return parse_properties(standard_input("properties"), filename="<standard input>")
-    try:
-        return load_properties(file)
-    except FileError as error:
-        hint = "; give the text of a property with --prop" if "[" in file else ""
-        raise FileError(str(error).removesuffix(".") + f"{hint}.") from None
+    if "[" in file and not Path(file).exists():
+        raise FileError(f"{file}: no such file; give the text of a property with --prop.")
+    return load_properties(file)
 
 
 def _named(text: str, listed: list[Property]) -> list[Property]:

@@ -66,19 +66,10 @@ def write_report(
     results
         Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be given as
         it is, several in a list.
-    path
-        The file, replaced when all is written.
     title
         Of the page; by default the first result's.
     command
         How to make the results again, shown at the end.
-
-    Raises
-    ------
-    UnsupportedError
-        If something is no result, or there is none.
-    FileError
-        If the file cannot be written.
     """
     listed = [results] if isinstance(results, Solution | Run) else results
     sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []

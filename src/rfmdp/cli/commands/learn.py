@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import click
 
 from rfmdp.cli.arguments import check_positive, constants, finite_number
 from rfmdp.cli.output import (
@@ -25,7 +22,7 @@ from rfmdp.cli.output import (
     showing_progress,
     spoken_warnings,
 )
-from rfmdp.cli.signature import MODEL, Const, Jobs, Json, Prop, Props, Scheduler, command
+from rfmdp.cli.signature import Const, Jobs, Json, Model, Prop, Props, Scheduler, command
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
@@ -44,7 +41,7 @@ LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 @command
 def learn(
-    model: Annotated[str | None, MODEL] = None,
+    model: Model,
     props: Props = None,
     prop: Prop = (),
     const: Const = (),
@@ -61,7 +58,7 @@ def learn(
     ] = None,
     timeout: Annotated[float | None, "--timeout", "Seconds per seed, reading included."] = None,
     method: Annotated[
-        str, "--method", "Method; `rfmdp learn --method list` prints all."
+        str, "--method", "Method: anytime, tied, or a baseline of the paper (docs/learning.md)."
     ] = "anytime",
     rewards: Annotated[
         str, "--rewards", f"Rewards: {', '.join(REWARDS)}; learned ones lie in the range."
@@ -124,11 +121,6 @@ def learn(
     2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
     started = time.monotonic()
-    if method == "list":
-        print("\n".join(_method_lines()))
-        return CERTIFIED
-    if model is None:
-        raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
     from rfmdp.cli.models import command_line, property_and_blueprint
     from rfmdp.domains.table import find
@@ -270,15 +262,6 @@ def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> N
     else:
         print("\n".join([*_run_lines(run, seed), *(_data_lines(run, gains) if data else ())]))
     sys.stdout.flush()
-
-
-def _method_lines() -> Iterator[str]:
-    from rfmdp.learning.methods import METHODS
-
-    for name, method in METHODS.items():
-        head, *rest = textwrap.wrap(method.about, 59)
-        yield f"{name:<20} {head}"
-        yield from (f"{'':<20} {line}" for line in rest)
 
 
 def _run_lines(run: Run, seed: int) -> Iterator[str]:
