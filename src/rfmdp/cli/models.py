@@ -15,6 +15,7 @@ from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, standard_input
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError
+from rfmdp.formats.archive import load_record
 from rfmdp.language.checked import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
@@ -85,20 +86,21 @@ def build_written(
         )
 
 
-def rebuilt(model: str, constants: Mapping[str, str], origin: Provenance | None) -> FactoredMDP:
+def rebuilt(model: str, constants: Mapping[str, str], result: str) -> FactoredMDP:
     """Return the model of a result, built again from its file or domain.
 
     Constants that are not given, and sets, are those that the result names.
     """
-    origin = origin or Provenance()
+    _, header, _ = load_record(result)
+    stored = header.get("solution", header)["model"].get("provenance")
+    origin = Provenance() if stored is None else Provenance.from_json(stored)
     sets: dict[str, Any] = dict(origin.sets)
     kind = sets.pop("kind")
-    blueprint = read_blueprint(model)
-    named = dict(constants)
+    blueprint, named = read_blueprint(model), dict(constants)
     if blueprint.parsed is not None:
         missing = {c.name for c in blueprint.parsed.constants if c.value is None} - set(constants)
-        stored = {k: x for k, x in origin.constants.items() if k in missing}
-        named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in stored.items()}
+        unset = {k: x for k, x in origin.constants.items() if k in missing}
+        named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in unset.items()}
     if kind == "domain":
         named.setdefault("radius", repr(sets["radius"]))
     built = blueprint.build(named)

@@ -20,7 +20,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, BudgetUntil, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
-from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
+from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment
 from rfmdp.sets.families import Singleton
@@ -108,7 +108,7 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
             f"{state!r}; `model.find(x=1, y=2)` tells it."
         )
     budget = isinstance(solution.spec.objective, BudgetUntil)
-    most = solution.spec.objective.layers if budget else horizon(solution.spec)
+    most = solution.spec.objective.layers if budget else solution.spec.objective.span[1]
     if step < 0 or (most is not None and step >= max(most, 1)):
         range_ = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
         raise ModelError(f"explain: the step must be {range_}, got {step}.")

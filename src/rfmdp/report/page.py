@@ -21,7 +21,6 @@ from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
-from rfmdp.policies.decisions import horizon
 from rfmdp.record import Provenance
 from rfmdp.report.explorer import explorer, shown_steps
 from rfmdp.writing import replacing
@@ -295,7 +294,7 @@ def _scope(solution: Solution) -> str:
         more = f"; and {len(names) - AUTOMATON} more" if len(names) > AUTOMATON else ""
         variable = solution.explicit_model.variables[-1].name
         memory = f" The variable {variable} is the state of the automaton: {escape(listed)}{more}."
-    last = horizon(solution.spec) or 1
+    last = solution.spec.objective.span[1] or 1
     steps = " A slider chooses the step of the finite horizon."
     if shown_steps(solution) < last:
         steps = f" The horizon is finite: decisions are those of the first of {last} steps."

@@ -323,7 +323,12 @@ def verify(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.verification.solution import verify
 
-    built = None if model is None else _built(result, model, const)
+    built = None
+    if model is not None:
+        from rfmdp.cli.models import rebuilt
+
+        with spoken_warnings():
+            built = rebuilt(model, constants(const), result)
     with showing_progress("verifying", quiet=quiet) as show:
         verdict = verify(result, show.say, model=built)
     lines = [
@@ -337,18 +342,3 @@ def verify(
     word = "valid" if verdict.valid else "INVALID" if verdict.failed else "not proven"
     print(f"Result: {word}")
     return CERTIFIED if verdict.valid else USER_ERROR if verdict.failed else NOT_CERTIFIED
-
-
-def _built(result: str, model: str, const: tuple[str, ...]) -> object:
-    """Return the model that a result should be about, built as the result says it was."""
-    from rfmdp.cli.models import rebuilt
-    from rfmdp.formats.archive import load_record
-    from rfmdp.record import Provenance
-
-    _, header, _ = load_record(result)
-    inside = header["solution"]["model"] if "solution" in header else header["model"]
-    origin = inside.get("provenance")
-    with spoken_warnings():
-        return rebuilt(
-            model, constants(const), None if origin is None else Provenance.from_json(origin)
-        )
