@@ -311,9 +311,10 @@ def _improved(
     answers = {r: game.respond(moves, value) for r, moves in game.rows[state].items()}
     pick = max if game.problem.agent is MAX else min
     best = pick(worth for worth, _ in answers.values())
-    if answers[row][0] == best:
-        return row, move if move.worth(value) == best else answers[row][1]
-    row = next(r for r, (worth, _) in answers.items() if worth == best)
+    if answers[row][0] == best == move.worth(value):
+        return played
+    if answers[row][0] != best:
+        row = next(r for r, (worth, _) in answers.items() if worth == best)
     return row, answers[row][1]
 
 
