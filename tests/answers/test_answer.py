@@ -394,3 +394,12 @@ def test_a_shared_coin_is_certified_at_every_precision(text, radius):
         found = check(model, f"{text}{nature}=? [ F {end} ]", limits=limits)
         assert found.status is Status.CERTIFIED, (digits, found.lower, found.upper)
         assert 0.0 < found.lower <= found.upper < math.inf
+
+
+def test_certainty_within_steps_is_exact_beside_rows_that_are_rounded():
+    """Two uncertain modules: one error for all states of a step, and still exactly 0 and 1."""
+    walk = "[a] x<6 -> [0.3,0.4]:(x'=x+1) + [0.6,0.7]:(x'=x); [a] x=6 -> true; endmodule "
+    model = parse_prism(f"idtmc module m x:[0..6]; {walk} module n = m [x=y] endmodule")
+    for text, value in (("Pmax=? [ F<=2 x=3 ]", 0.0), ("Pmin=? [ G<=2 x<3 ]", 1.0)):
+        found = check(model, text)
+        assert (found.value, found.lower, found.upper) == (value, value, value)

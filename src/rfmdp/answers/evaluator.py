@@ -29,8 +29,10 @@ from rfmdp.language.property_ast import OPERATORS
 from rfmdp.language.states import DTYPE, evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Direction, Spec, Temporal, TemporalReward
+from rfmdp.outer.problem import BackwardStep, Form, Problem, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.solving import solve
@@ -251,7 +253,7 @@ def measure(
         met = None if verdict is None else _of_base(verdict, product)
         return replace(solution, product=product), _of_base(quantity, product), met
     solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    quantity = _quantity(solution)
+    quantity = _with_certainties(_quantity(solution), solution, interest)
     if bound is None:
         return solution, quantity, None
     verdict = _decided(quantity, bound, solution, interest)
@@ -329,3 +331,43 @@ def _turned(bound: tree.Bound) -> tree.Bound:
     return replace(
         bound, operator=bound.operator.translate(TURNED), value=Literal(float(threshold), threshold)
     )
+
+
+def _with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
+    """Return a solved quantity with bounds 0 or 1 where a probability over steps must be that.
+
+    The graph is asked only if the bounds leave that open in some state of interest.
+    """
+    model, objective = solution.model, solution.spec.objective
+    open_ = interest & (quantity.lower < quantity.upper)
+    open_ &= np.isfinite(quantity.lower) & np.isfinite(quantity.upper)
+    if not np.any(open_ & ((quantity.lower <= 0.0) | (quantity.upper >= 1.0))):
+        return quantity
+    if not isinstance(model, FactoredMDP) or not objective.plain or objective.endless:
+        return quantity
+    problem = pose(model, solution.spec)
+    if problem.form is not Form.STEPS or not problem.probability:
+        return quantity
+    zero, one = (_certain_states(problem, value) for value in (0.0, 1.0))
+    if problem.flipped:
+        zero, one = one, zero
+    ends = (quantity.lower, quantity.value, quantity.upper)
+    return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
+
+
+def _certain_states(problem: Problem, value: float) -> BoolArray:
+    """Return states (S,) that have value 0, or 1, whatever nature does; some may be missing."""
+    model = problem.model
+    # the agent reaches this value if one row has it, or only if all rows have it
+    one_is_enough = (problem.agent is MAX) == (value == 1.0)
+    join = np.logical_or if one_is_enough else np.logical_and
+    holds: BoolArray = problem.start == value
+    last: tuple[BackwardStep, BoolArray] | None = None
+    for step in problem.steps:
+        if last is not None and last[0] is step and np.array_equal(last[1], holds):
+            continue  # the same step again changes nothing
+        last = step, holds
+        rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
+        holds = join.reduceat(rows, model.row_ptr[:-1])
+        holds = np.where(step.fixed, step.given == value, holds)
+    return holds
