@@ -137,7 +137,10 @@ def learn(
     if resume and output is None:
         raise ModelError("--resume needs the run file: give it with -o FILE.")
     if (data or env) and (many or (data and env)):
-        raise ModelError("--data, --env: must be one source; leave out --seeds and --scheduler.")
+        raise ModelError(
+            "--data is read once, and --env is one source; leave out --seeds and --scheduler, and "
+            "give one of them."
+        )
     check_writable(output)
     values = constants(const)
     request, blueprint = property_and_blueprint(model, props, prop, values)
