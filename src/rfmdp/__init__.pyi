@@ -101,7 +101,7 @@ from .policies.files import (
     read_policy as read_policy,
     write_policy as write_policy,
 )
-from .policies.induced import induced_model as induced_model
+from .policies.induced import NatureChoice as NatureChoice, induced_model as induced_model
 from .report.page import write_report as write_report
 from .running import TaskResult as TaskResult, run_many as run_many
 from .sets.families import (

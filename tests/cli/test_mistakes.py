@@ -192,6 +192,8 @@ MISTAKES = [  # words, what the one line must say
     (["report", "i.rfmdp"], ["solutions and learning runs", "solve -o"]),
     # simulation
     (top("simulate m.prism --policy greedy"), ["--policy", "uniform, optimal", "'greedy'"]),
+    (top("simulate m.prism --nature kind"), ["--nature", "worst", "'kind'"]),
+    (top("simulate m.prism --nature worst"), ["--nature", "--policy"]),
     (
         ["solve", "m.prism", *TOP, *TOP, *N.split(), "--radius", "0.1", "--inner", "radius-sum"],
         ["radius-sum", "--radius l1:R", "Interval"],

@@ -62,6 +62,15 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
     assert 0.3 * best < learned.guarantee <= best
 
 
+def test_a_nature_that_answers_every_step_anew_is_noticed(folder, capsys):
+    """The worst nature of a horizon is no fixed distribution: its records raise an alarm."""
+    run(["solve", *MODEL, *REACH, "--radius", "0.1", "-o", "s.rfmdp"])
+    words = ["--radius", "0.1", "--policy", "s.rfmdp", "--nature", "worst", "--record", "d.csv"]
+    assert run(["simulate", *MODEL, *REACH, *words]) == 0
+    assert run(["learn", *MODEL, *REACH, "--data", "d.csv", "--selection", "none"]) == 2
+    assert "ALARM: what happens does not depend on what was before" in capsys.readouterr().out
+
+
 def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
     """Where what follows counts, a note says so; where it does not, nothing is said."""
     words = ["--prop", 'R{"moves"}max=? [ C{discount=0.9} ]', "--trajectories", "100"]
@@ -76,6 +85,7 @@ def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
     [
         ([*REACH, "--policy", "nobody.rfmdp"], "cannot be read"),
         ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
+        ([*REACH, "--nature", "worst"], "--nature needs a policy"),
         ([], "A property is needed"),
         ([*REACH, "--trajectories", "0"], "--trajectories must be > 0"),
     ],

@@ -19,7 +19,7 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.outer.settings import Limits
-from rfmdp.policies.induced import induced_model
+from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.solving import solve
 
 # of the unfolded and unrolled models, memory is in the state: what is left to ask of them
@@ -38,16 +38,22 @@ QUESTIONS = {
 @pytest.mark.parametrize("objective", QUESTIONS, ids=str)
 @pytest.mark.parametrize("agent", [MAX, MIN])
 def test_an_induced_model_has_the_value_of_the_policy(objective, seed, agent):
-    """It lies between the bounds of the solution."""
+    """With its sets, and with nature at its worst; both lie between the bounds of the solution."""
     model = random_mdp(seed, radius=0.1)
     solution = solve(model, Spec(objective, agent, agent.opposite), limits=Limits(precision=1e-9))
     left = induced_model(solution)
+    worst = induced_model(solution, NatureChoice.WORST)
     assert left.rows == left.states
+    assert worst.rows == worst.states
+    assert not worst.uncertain
     bounds = solution.at_initial()
-    question = Spec(QUESTIONS[objective], agent, agent.opposite)
-    value = solve(left, question, limits=Limits(precision=1e-9)).at_initial()
-    assert value.lower <= bounds.upper
-    assert bounds.lower <= value.upper
+    for induced in (left, worst):
+        question = Spec(QUESTIONS[objective], agent, agent.opposite)
+        value = solve(induced, question, limits=Limits(precision=1e-9)).at_initial()
+        # nature's answers are those to one bound: as good as the bounds are close
+        slack = 1e-5 * max(1.0, abs(bounds.upper)) if np.isfinite(bounds.upper) else 0.0
+        assert value.lower <= bounds.upper + slack
+        assert bounds.lower - slack <= value.upper
 
 
 def test_memory_is_a_variable():
@@ -61,14 +67,17 @@ def test_memory_is_a_variable():
         assert len(np.unique(induced.valuations, axis=0)) == induced.states
 
 
-@pytest.mark.parametrize("ending", ["umb", "tra", "rfmdp"])
-def test_files_of_induced_models(ending, tmp_path, monkeypatch, capsys):
-    """They are complete: read again, the question has the same value."""
+@pytest.mark.parametrize("nature", ["sets", "worst"])
+@pytest.mark.parametrize("ending", ["umb", "tra", "drn", "rfmdp"])
+def test_files_of_induced_models(ending, nature, tmp_path, monkeypatch, capsys):
+    """They are complete: read again, the question has the same value. Tables take no nature."""
     monkeypatch.chdir(tmp_path)
     spec = Spec(Reach("goal"), MAX, MIN)
     solution = solve(random_mdp(2, factors=1, radius=0.1), spec)
     save(solution, "a.rfmdp")
-    assert run(["policy", "a.rfmdp", "-o", f"i.{ending}"]) == 0
+    assert run(["policy", "a.rfmdp", "-o", f"i.{ending}", "--nature", nature]) == 0
     assert f"i.{ending}" in capsys.readouterr().out
     again = solve(load(f"i.{ending}"), spec).at_initial()
     assert again.lower == pytest.approx(solution.at_initial().lower, abs=1e-6)
+    assert run(["policy", "a.rfmdp", "-o", "i.csv", "--nature", "worst"]) == 1
+    assert "--nature needs a model file" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def test_a_policy_with_memory_is_a_table_over_state_and_memory(folder, capsys):
 def test_a_policy_with_memory_is_simulated_and_explained(folder, capsys):
     """The commands that take a result take one with memory."""
     words = ["simulate", "robot.prism", "--radius", "0.05", "--policy", "r.rfmdp"]
-    assert run([*words, "--prop", FORMULA, "--seed", "1"]) == 0
+    assert run([*words, "--prop", FORMULA, "--nature", "worst", "--seed", "1"]) == 0
     assert run(["explain", "r.rfmdp"]) == 0
     assert "memory=0" in capsys.readouterr().out
 
@@ -95,7 +95,7 @@ label "shaft" = place=4;
 """
 
 
-@pytest.mark.parametrize("ending", ["tra", "umb"])
+@pytest.mark.parametrize("ending", ["drn", "tra", "umb"])
 @pytest.mark.parametrize("formula", ['(G F "one") & (G F "two")', 'F ("one" & X "one")'])
 def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, monkeypatch):
     """The model that a policy with memory leaves, asked the same question, with sets of nature."""
@@ -105,14 +105,15 @@ def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, mo
     question = f"Pmaxmin=? [ {formula} ]"
     words = ["solve", "patrol.prism", "--radius", "0.05", "--prop", question, "-o", "p.rfmdp"]
     assert run(words) == 0
-    assert run(["policy", "p.rfmdp", "-o", f"induced.{ending}"]) == 0
-    induced = load(f"induced.{ending}")
-    assert induced.rows == induced.states
-    assert induced.uncertain
-    again, solution = solve(induced, question).at_initial(), load("p.rfmdp").at_initial()
-    assert again.lower <= solution.upper
-    assert solution.lower <= again.upper
-    assert again.width <= 1e-6
+    for nature in ("sets", "worst"):
+        assert run(["policy", "p.rfmdp", "--nature", nature, "-o", f"induced.{ending}"]) == 0
+        induced = load(f"induced.{ending}")
+        assert induced.rows == induced.states
+        assert induced.uncertain == (nature == "sets")
+        again, solution = solve(induced, question).at_initial(), load("p.rfmdp").at_initial()
+        assert again.lower <= solution.upper
+        assert solution.lower <= again.upper
+        assert again.width <= 1e-6
 
 
 def test_a_budget_is_simulated_explained_and_reported(tmp_path, monkeypatch, capsys):
@@ -124,8 +125,9 @@ def test_a_budget_is_simulated_explained_and_reported(tmp_path, monkeypatch, cap
     assert run(["solve", *words, "-o", "p.rfmdp"]) == 0
     assert run(["policy", "p.rfmdp", "-o", "p.csv"]) == 0
     capsys.readouterr()
-    assert run(["simulate", *words, "--policy", "p.csv"]) == 0
-    assert "Result: 0." in capsys.readouterr().out
+    for nature in ("nominal", "worst"):
+        assert run(["simulate", *words, "--policy", "p.csv", "--nature", nature]) == 0
+        assert "Result: 0." in capsys.readouterr().out
     assert run(["explain", "p.rfmdp", "--step", "2"]) == 0
     assert "paid=2" in capsys.readouterr().out
     assert run(["report", "p.rfmdp", "-o", "p.html"]) == 0

@@ -10,13 +10,14 @@ from oracles.storm import storm_value
 from outer.games import random_model
 from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
-from rfmdp.errors import FileError, ModelError
+from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load, save
 from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.solution import Status
+from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.record import to_record
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.solving import solve
@@ -85,6 +86,33 @@ def compare_with_pairs(seed, players):
 def test_bounds_enclose_the_value_of_all_pairs(seed, players):
     """Regions are exact, bounds hold in fractions, and both sides meet."""
     compare_with_pairs(seed, players)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(DIRECTIONS))
+def test_the_worst_nature_is_a_chain_with_the_value(seed, players):
+    """Policy and nature fixed, against the agent or for it, leave a chain within the bounds."""
+    model, priority = games(seed)
+    agent, nature = players
+    spec = Spec(Parity(priority, "parity"), *players)
+    everywhere = np.ones(model.states, dtype=bool)
+    solution = solve(model, spec, states=everywhere)
+    choice = NatureChoice.BEST if agent is nature else NatureChoice.WORST
+    chain = induced_model(solution, choice)
+    assert not chain.uncertain
+    assert chain.rows == chain.states
+    again = solve(chain, spec, states=everywhere)
+    assert np.all(again.lower <= solution.upper + 1e-6)
+    assert np.all(solution.lower <= again.upper + 1e-6)
+
+
+def test_curved_sets_have_no_vertices():
+    """The worst nature of a parity objective is refused in one line where sets are Lp balls."""
+    ball = LpBall([0.5, 0.5], 0.1, 2.0)
+    model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [ball])
+    solution = solve(model, Spec(Parity(np.array([1, 0]), "G F b"), MAX, MIN))
+    with pytest.raises(UnsupportedError, match="Leave nature its sets"):
+        induced_model(solution, NatureChoice.WORST)
 
 
 def test_a_value_of_zero_needs_its_region():

@@ -101,6 +101,13 @@ class Scene:
     states: IntArray  # (S',) the state of `behind` that every state stands for
     rows: IntArray  # (R',) the row of `behind` that every row stands for
 
+    def made_from(self, model: FactoredMDP, states: IntArray, rows: IntArray) -> Scene:
+        """Return the scene with another model behind, which `behind` itself was made from.
+
+        states, rows : those of the other model that the states and rows of `behind` stand for
+        """
+        return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
+
     def simulate(
         self,
         length: int,

@@ -1,4 +1,4 @@
-"""The model that a policy leaves, with nature's sets: one row per state.
+"""The model that a policy leaves: with nature's sets, or as a chain with nature's choice fixed.
 
 It is complete, to be run, or written as a file and asked again anywhere. What a policy remembers
 becomes part of the state: a variable `step` or `paid` tells how many steps are gone, or what was
@@ -8,21 +8,143 @@ paid of a budget.
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import remembering, restrict, unroll
-from rfmdp.objective import BudgetUntil
+from rfmdp.inner.exact import Exact
+from rfmdp.learning.simulation import unrolled_spec
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.unroll import Unrolled, remembering, restrict, row_arrays, unroll
+from rfmdp.objective import BudgetUntil, Parity, Spec
 from rfmdp.outer.budget import unfolded
-from rfmdp.outer.solution import Solution
+from rfmdp.outer.nature import Nature
+from rfmdp.outer.problem import pose
+from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.solution import Policy, Solution
+from rfmdp.ragged import starts
+from rfmdp.sets.marginals import Marginals
+from rfmdp.solving import evaluate, solve
+from rfmdp.types import IntArray
 
 
-def induced_model(solution: Solution) -> FactoredMDP:
+class NatureChoice(Enum):
+    """Which member of every set nature takes."""
+
+    NOMINAL = "nominal"
+    WORST = "worst"  # against the agent, for the policy and the specification
+    BEST = "best"
+
+
+def resolved(
+    model: FactoredMDP, policy: Policy, spec: Spec, nature: NatureChoice
+) -> tuple[Unrolled, Spec]:
+    """Return the chain of a policy with nature's choice fixed, and the specification for it.
+
+    The chain has one row per state and no uncertainty.
+
+    Where the policy or the specification counts steps, nature's choice depends on them as well:
+    the chain then has a state per number of steps gone and state.
+
+    Parameters
+    ----------
+    policy
+        The last rule repeats if there are fewer rules than steps.
+
+    Raises
+    ------
+    ResourceError
+        If the states of all steps do not fit into memory.
+    """
+    earliest, steps = spec.objective.span
+    if steps is None and earliest == 0 and policy.stationary:
+        rule = policy.rows[0]
+        unrolled = Unrolled(
+            restrict(model, rule), np.arange(model.states), rule,
+            np.zeros(model.states, dtype=np.int64), np.array([0, model.states]),
+        )  # fmt: skip
+    else:
+        unrolled = unroll(model, policy.rows, steps, earliest)
+    chain = unrolled.model
+    goal = unrolled_spec(model, spec, unrolled)
+    if nature is NatureChoice.NOMINAL:
+        chain = chain.nominal()
+    else:
+        pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
+        if steps is not None:
+            chain = _answers_by_step(model, replace(spec, nature=pull), unrolled).chain()
+        elif isinstance(goal.objective, Parity):
+            chain = _best_vertices(chain, Spec(goal.objective, pull, pull))
+        else:
+            rows = Policy(np.arange(chain.rows)[None])
+            chain = evaluate(chain, rows, goal, nature=pull).nature().chain()
+    return replace(unrolled, model=chain), goal
+
+
+def _best_vertices(chain: FactoredMDP, goal: Spec) -> FactoredMDP:
+    """Return a chain with the vertices that are best for nature, who takes them like an agent.
+
+    With one player left, some vertex per state is optimal for a parity objective.
+    """
+    faces = Faces(chain, np.arange(chain.rows))
+    if len(faces) < chain.rows:
+        missing = int(np.setdiff1d(np.arange(chain.rows), faces.rows)[0])
+        raise UnsupportedError(
+            f"Nature's choice for {goal.objective} must be among the vertices of its sets; in "
+            f"{chain.state_name(missing)} they are too many, or its set has none (Lp balls). "
+            "Leave nature its sets."
+        )
+    rows, count = faces.rows[faces.owner], len(faces.owner)
+    fields = row_arrays(chain, rows) | {
+        "row_ptr": faces.vertex_ptr,
+        "marginal_ptr": np.arange(count + 1),
+        "row_marginals": np.arange(count, dtype=np.int32),
+        "factors": (),
+        "row_factors": chain.row_factors[:0],
+        "marginals": Marginals.from_points(faces.entry_ptr, faces.probability),
+        "marginal_names": (),
+        "outcome_names": (),
+        "successors": faces.successor.astype(np.int32),
+        "rewards": {k: Rewards(r.state, r.row[rows]) for k, r in chain.rewards.items()},
+    }
+    vertices = replace(chain, **fields)
+    return restrict(vertices, solve(vertices, goal).policy.rows[0])
+
+
+def _answers_by_step(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Nature:
+    """Return nature's answers in every layer of a finite horizon, by steps back from its end."""
+    problem = pose(model, spec)
+    inner = Exact().prepare(model, problem.nature)
+    value = problem.start
+    below, above = np.empty((2, model.rows))
+    answers = []
+    for layer in reversed(range(len(unrolled.layers) - 1)):
+        inside = slice(unrolled.layers[layer], unrolled.layers[layer + 1])
+        states, rows = unrolled.states[inside], unrolled.rows[inside]
+        answers.append(inner.marginals(value, rows))
+        if layer == len(problem.steps):
+            continue  # the end: nothing is done there any more
+        inner.backup(value, rows, below, above)
+        middle = 0.5 * (below[rows] + above[rows])
+        step = problem.steps[len(problem.steps) - 1 - layer]
+        value = np.zeros(model.states)
+        value[states] = problem.reward[rows] + problem.discount * middle
+        value = np.where(step.fixed, step.given, value)
+    chain = unrolled.model
+    sizes = chain.marginals.sizes[chain.row_marginals]
+    begin = starts(sizes)[chain.marginal_ptr]
+    return Nature(chain, np.arange(chain.rows), begin, np.concatenate(answers[::-1]))
+
+
+def induced_model(solution: Solution, nature: NatureChoice | None = None) -> FactoredMDP:
     """Return the model in which the policy of a solution is fixed: one row per state.
 
-    Nature keeps its sets; `solution.nature().chain()` has those members that it takes.
+    Parameters
+    ----------
+    nature
+        Which member of every set nature takes; None leaves it the sets. The worst and the best
+        ones are those for the policy and the specification of the solution.
 
     Examples
     --------
@@ -32,7 +154,7 @@ def induced_model(solution: Solution) -> FactoredMDP:
     ...     [[([0], [1, 2]), ([], [0])], [([], [1])], [([], [2])]], [step],
     ...     labels={"goal": [False, True, False]})
     >>> solution = rf.solve(model, 'Pmaxmin=? [ F "goal" ]')
-    >>> left, chain = induced_model(solution), solution.nature().chain()
+    >>> left, chain = induced_model(solution), induced_model(solution, NatureChoice.WORST)
     >>> left.rows, left.uncertain, chain.uncertain
     (3, True, False)
     """
@@ -41,13 +163,21 @@ def induced_model(solution: Solution) -> FactoredMDP:
             f"induced_model: must be given a solution, got a {type(solution).__name__}."
         )
     model, policy, spec = solution.explicit_model, solution.policy, solution.spec
+    memory: tuple[str, IntArray, IntArray] | None = None  # a name, its values, the states
     if isinstance(spec.objective, BudgetUntil):
-        model, policy, _ = unfolded(model, policy, spec)
-    if policy.stationary:
-        return restrict(model, policy.rows[0])
-    earliest, latest = spec.objective.span
-    unrolled = unroll(model, policy.rows, latest, earliest)
-    return remembering(unrolled.model, model, "step", unrolled.steps, unrolled.states)
+        model, policy, spec = unfolded(model, policy, spec)
+    elif not policy.stationary:
+        earliest, latest = spec.objective.span
+        unrolled = unroll(model, policy.rows, latest, earliest)
+        memory = "step", unrolled.steps, unrolled.states
+        if nature is None:
+            return remembering(unrolled.model, model, *memory)
+    if nature is None:
+        fixed = restrict(model, policy.rows[0])
+    else:
+        fixed = resolved(model, policy, spec, nature)[0].model
+    base = solution.explicit_model
+    return fixed if memory is None else remembering(fixed, base, *memory)
 
 
 def without_budget(solution: Solution) -> Solution:

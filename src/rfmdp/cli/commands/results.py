@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rfmdp import __version__
-from rfmdp.cli.arguments import check_positive, constants, solution_in, state_number
+from rfmdp.cli.arguments import check_positive, constants, one_of, solution_in, state_number
 from rfmdp.cli.commands.models import ENDINGS as MODEL_FILES, write_model
 from rfmdp.cli.output import (
     CERTIFIED,
@@ -83,21 +83,29 @@ def policy(
         "File to write: .csv has the policy; .umb, .tra and .rfmdp have the model with the "
         "policy fixed.",
     ],
+    nature: Annotated[
+        str, "--nature", "In a model: sets, or what nature takes: worst, best, nominal."
+    ] = "sets",
 ) -> None:
     """Write the policy of a result, or the model with it fixed.
 
     Tables have variables, action and proven bounds of every state. They are read again by
-    `evaluate` and `simulate`, for any model with the same variables. A model has one row per state
-    and nature's sets. Steps and payments that the policy counts become a variable.
+    `evaluate` and `simulate`, for any model with the same variables. A model has one row per state;
+    nature keeps its sets, or its choice is fixed. Steps and payments that the policy counts become
+    a variable.
     """
     import rfmdp
+    from rfmdp.policies.induced import NatureChoice
 
     check_writable(output)
-    solution = solution_in(result)
+    choices = {"sets": None} | {choice.value: choice for choice in NatureChoice}
+    choice = one_of("--nature", nature, choices)
     if Path(output).suffix in MODEL_FILES:
-        write_model(rfmdp.induced_model(solution), Path(output))
+        write_model(rfmdp.induced_model(solution_in(result), choice), Path(output))
         return
-    rfmdp.write_policy(solution, output)
+    if choice is not None:
+        raise FileError(f"{output}: --nature needs a model file ({', '.join(MODEL_FILES)}).")
+    rfmdp.write_policy(solution_in(result), output)
     print(f"wrote {output}")
 
 
@@ -164,6 +172,9 @@ def simulate(
     policy: Annotated[
         str, "--policy", "uniform, optimal, or a file of `solve`, `learn` or `policy`."
     ] = "uniform",
+    nature: Annotated[
+        str, "--nature", "Probabilities: nominal, worst or best members of the sets."
+    ] = "nominal",
     trajectories: Annotated[int, "--trajectories", "Number of trajectories."] = 10_000,
     length: Annotated[int, "--length", "Steps of a trajectory, at most."] = 100,
     seed: Annotated[int, "--seed", "Fixes all randomness."] = 0,
@@ -177,13 +188,14 @@ def simulate(
 ) -> None:
     """Simulate a policy, to estimate what a property measures.
 
-    Probabilities are the nominal ones of the model. Prints the mean with a 95 % confidence
-    interval of what trajectories of this length give, and the steps per second.
+    Probabilities are the nominal ones of the model, or others of its sets. Prints the mean with a
+    95 % confidence interval of what trajectories of this length give, and the steps per second.
     """
     from rfmdp.cli.models import property_and_model
     from rfmdp.learning.simulation import scene_of
     from rfmdp.objective import BudgetUntil
     from rfmdp.outer.budget import unfolded
+    from rfmdp.policies.induced import NatureChoice, resolved
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.solve import on_product
 
@@ -191,20 +203,31 @@ def simulate(
     check_writable(record)
     if record is not None:
         check_ending(record)
+    choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
     question, subject = property_and_model(model, props, prop, const, radius)
-    settled = policy != "optimal" or subject.rows == subject.states
+    settled = choice is NatureChoice.NOMINAL and (
+        policy != "optimal" or subject.rows == subject.states
+    )
     subject, spec = on_product(subject, question.spec(subject, settled=settled))
     chosen = _policy(policy, subject, spec)
     if chosen is not None and isinstance(spec.objective, BudgetUntil):
         subject, chosen, spec = unfolded(subject, chosen, spec)
-    scene = scene_of(subject, chosen, spec)
+    if choice is NatureChoice.NOMINAL:
+        scene = scene_of(subject, chosen, spec)
+    elif chosen is None:
+        raise ModelError("--nature needs a policy; give one with --policy.")
+    else:
+        with showing_progress("finding nature's choice"):
+            fixed, spec = resolved(subject, chosen, spec, choice)
+        scene = scene_of(fixed.model, None, spec)  # there is one row per state now
+        scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
         simulation = scene.simulate(length, trajectories, seed)
     _say_what_is_missing(question, simulation, scene.measured.discount)
     if record is not None:
         data = scene.record(simulation.length, simulation.trajectories, seed)
         write_log(scene.behind, data, record)
-    about = {"property": question.text, "policy": policy}
+    about = {"property": question.text, "policy": policy, "nature": nature}
     if as_json:
         file = {} if record is None else {"record": record}
         print(json.dumps(about | _numbers(simulation, seed) | file))
@@ -213,7 +236,7 @@ def simulate(
     never = f", {100 * lost:.4g} % can never reach the target" if lost else ""
     lines = {
         "property": question.text,
-        "policy": policy,
+        "policy": f"{policy}, nature {nature}",
         "trajectories": f"{simulation.trajectories} ({simulation.steps} steps, "
         f"{100 * simulation.ended:.4g} % ended by themselves{never})",
         "interval": f"[{simulation.lower:.6g}, {simulation.upper:.6g}] "
