@@ -31,7 +31,7 @@ from rfmdp.formats.files import save
 from rfmdp.language.ast import Type
 from rfmdp.language.checked import Work
 from rfmdp.model.frontier import Progress
-from rfmdp.model.lattice import AnyModel
+from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.report import model_sizes
 from rfmdp.objective import MAX, Direction
 from rfmdp.opening import Blueprint
@@ -70,6 +70,7 @@ def replies(
     limits: Limits,
     automaton: str | None = None,
     scheduler: str | None = None,
+    verbose: bool = False,
     quiet: bool = False,
 ) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
@@ -103,7 +104,11 @@ def replies(
                 sizes = ", ".join(model_sizes(item.model))
                 yield Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
             else:
-                yield _reply(run.record(), item, built, inner)
+                reply = _reply(run.record(), item, built, inner)
+                if verbose and reply.answer is not None:
+                    *table, result = reply.lines
+                    reply = reply._replace(lines=(*table, *phases(reply.answer), result))
+                yield reply
             stop_if_interrupted()
 
 
@@ -127,16 +132,17 @@ def _reply(record: AnswerRecord, item: Answered | Failed, built: Built | None, i
     return Reply(lines, record, CERTIFIED if answer.certified else NOT_CERTIFIED, answer=answer)
 
 
-def write_file(reply: Reply, file: str | None) -> Reply:
-    """Write the file of an answer, its policy or all; if that fails, the answer is printed."""
-    if reply.answer is None or file is None:
+def write_files(reply: Reply, files: Sequence[str]) -> Reply:
+    """Write the files of an answer, .csv of its policy; if that fails, the answer is printed."""
+    if reply.answer is None or not files:
         return reply
     try:
         if reply.answer.solution is None:
             raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
-        if file.endswith(".csv"):
-            write_policy(reply.answer.solution, file)
-        else:
+        for file in files:
+            if file.endswith(".csv"):
+                write_policy(reply.answer.solution, file)
+                continue
             whole = reply.answer.whole_solution()
             save(replace(whole, model=whole.model.with_provenance(command=command_line())), file)
     except RfmdpError as error:
@@ -219,6 +225,21 @@ def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -
         yield f"{name:<10}{value}"
     yield from _listing(answer)
     yield f"Result: {_result(answer)}"
+
+
+def phases(answer: Answer) -> Iterator[str]:
+    """Give the seconds of an answer by phase, and the work of its solver."""
+    spent: dict[str, float] = {}
+    for solution in answer.solutions:
+        for phase, seconds in solution.stats.seconds.items():
+            spent[phase] = spent.get(phase, 0.0) + seconds
+    yield "phases    " + ", ".join(f"{phase} {seconds:.3f} s" for phase, seconds in spent.items())
+    robust = sum(solution.stats.robust_sweeps for solution in answer.solutions)
+    cheap = sum(solution.stats.cheap_sweeps for solution in answer.solutions)
+    yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
+    if isinstance(answer.model, LatticeMDP):
+        names = ", ".join(factor.name for factor in answer.model.factors)
+        yield f"factors   contracted in the order {names}"
 
 
 def _listing(answer: Answer) -> Iterator[str]:

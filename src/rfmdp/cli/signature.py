@@ -14,7 +14,7 @@ returned is the exit code; None is 0.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -24,6 +24,17 @@ from rfmdp.inner.methods import METHODS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+
+PROVEN = "leave it out; bounds are always proven, and --precision says how close they get"
+TEXT = "the text of a property is given with --prop"
+OTHER_OPTIONS = {  # of PRISM and Storm
+    "exact": PROVEN,
+    "sound": PROVEN,
+    "pf": TEXT,
+    "pctl": TEXT,
+    "prism": "leave it out; the model is the first argument",
+}
 
 
 class FunctionCommand(click.Command):
@@ -44,14 +55,14 @@ class FunctionCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; whoever complains of them knows which command they are for."""
-        names = {f"-{name}" for parameter in self.params for name in parameter.opts}
-        single = next((word for word in args if f"--{word}" in names), None)
+        words, names = list(args), {name for parameter in self.params for name in parameter.opts}
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
-            if isinstance(error, click.NoSuchOption) and single is not None:
-                raise click.UsageError(f"{single} must have two dashes, -{single}", ctx) from None
+            hints = filter(None, (_hint(word, names) for word in words))
+            if isinstance(error, click.NoSuchOption) and (hint := next(hints, "")):
+                raise click.UsageError(hint, ctx) from None
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,6 +71,17 @@ class FunctionCommand(click.Command):
             with formatter.section("Arguments"):
                 formatter.write_dl(self._arguments)
         super().format_options(ctx, formatter)
+
+
+def _hint(word: str, names: Collection[str]) -> str:
+    """Return what a word of PRISM or Storm is here, or nothing."""
+    name = word.partition("=")[0]
+    bare = name.lstrip("-")
+    if name == bare or name in names:
+        return ""
+    if f"--{bare}" in names:
+        return f"{name} must have two dashes, --{bare}"
+    return f"{name}: {OTHER_OPTIONS[bare]}" if bare in OTHER_OPTIONS else ""
 
 
 def command(function: Callable[..., int | None]) -> FunctionCommand:
@@ -102,7 +124,10 @@ Prop = Annotated[
 ]
 Const = Annotated[tuple[str, ...], "--const", "Constants: A=1,B=0.5."]
 Radius = Annotated[
-    str | None, "--radius", "Radius R of boxes around all probabilities; l1:R, lp2:R: other balls."
+    str | None,
+    "--radius",
+    "--set",
+    "Radius R of boxes around all probabilities, or other balls: l1:R, linf:R, lp2:R.",
 ]
 Nominal = Annotated[
     bool, "--nominal", "Drop the sets of the model: take its nominal probabilities."

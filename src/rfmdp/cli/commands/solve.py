@@ -59,9 +59,11 @@ def solve(
         str | None,
         "-o",
         "--output",
-        "File to write: .csv has the policy, others the solution for `verify` and so on.",
+        "File of the solution, for `verify` and so on.",
     ] = None,
+    export_policy: Annotated[str | None, "--export-policy", "File of the policy, .csv."] = None,
     quiet: Quiet = False,
+    verbose: Annotated[bool, "--verbose", "Also print seconds by phase, and sweeps."] = False,
 ) -> int:
     """Answer properties of a model, with proven bounds and a policy.
 
@@ -70,7 +72,7 @@ def solve(
     """
     started = time.monotonic()
     from rfmdp.answers.batch import in_blocks
-    from rfmdp.cli.answers import Printer, replies, replies_of_run, write_file
+    from rfmdp.cli.answers import Printer, replies, replies_of_run, write_files
     from rfmdp.cli.models import properties_about, read_blueprint
     from rfmdp.kernels.decorator import interpreting
     from rfmdp.outer.settings import Limits, Measure
@@ -84,13 +86,15 @@ def solve(
         Measure.ABSOLUTE if absolute else Measure.RELATIVE,
         math.inf if timeout is None else timeout,
     )
-    check_writable(output)
+    files = [file for file in (export_policy, output) if file is not None]
+    for file in files:
+        check_writable(file)
     requests = properties_about(model, props, prop)
     for count, what, choice in (
         (len(requests), "property", "choose one with --prop"),
         (len(runs), "run", "give one value in place of each range, or --json for all"),
     ):
-        if count > 1 and output is not None:
+        if count > 1 and files:
             raise ModelError(f"A file holds one {what}, found {count}; {choice}.")
     blueprint = read_blueprint(model)
     if len(runs) == 1:  # reading counts as well
@@ -98,7 +102,7 @@ def solve(
         limits = replace(limits, seconds=remaining)
     request: dict[str, Any] = {
         "blueprint": blueprint, "properties": requests, "nominal": nominal, "inner": inner,
-        "limits": limits, "automaton": automaton,
+        "limits": limits, "automaton": automaton, "verbose": verbose,
     }  # fmt: skip
     together = scheduler is not None and len(runs) == 1 and inner == "exact"
     together = together and in_blocks(blueprint, requests, runs[0].constants)
@@ -106,9 +110,9 @@ def solve(
     with interpreting():
         if together or (len(runs) == 1 and scheduler is None):
             for reply in replies(runs[0], **request, scheduler=scheduler, quiet=quiet):
-                printer.show(write_file(reply, output))
+                printer.show(write_files(reply, files))
             return printer.code
-        if output is not None:
+        if files:
             raise ModelError(
                 "--scheduler: a file is made of one model in the PRISM language and one P or R "
                 "with a target, a bound of steps or a discount; leave out --scheduler."
