@@ -159,8 +159,8 @@ def test_undecided_threshold(folder, capsys):
     ("words", "value"),
     [
         (["--radius", "0.1"], 0.15),
-        (["--radius", "linf:0.1"], 0.15),
-        (["--radius", "l1:0.1"], 0.2),
+        (["--set", "linf:0.1"], 0.15),
+        (["--set", "l1:0.1"], 0.2),
         (["--radius", "lp1:0.1"], 0.2),
         (["--radius", "0.1", "--nominal"], 0.15),
         ([], 0.25),
@@ -253,9 +253,12 @@ def test_standard_input(folder, capsys, monkeypatch):
         capsys.readouterr()
 
 
-def test_quiet(folder, capsys):
-    """The results alone."""
+def test_verbose_and_quiet(folder, capsys):
+    """Seconds by phase and sweeps, or the results alone."""
     words = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=3 ]; Pmax=? [ X x=3 ]"]
+    assert run([*words, "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("phases    ") == out.count("sweeps    ") == 2
     assert run([*words, "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["Result:", "Result:"]
@@ -368,7 +371,9 @@ def test_a_constant_that_only_properties_use(folder, capsys):
     [
         ("-const", "-const must have two dashes, --const"),
         ("-prop", "-prop must have two dashes, --prop"),
-        ("--exact", "--exact"),
+        ("--exact", "bounds are always proven"),
+        ("-exact", "bounds are always proven"),
+        ("-pf", "given with --prop"),
     ],
 )
 def test_options_of_prism_have_a_hint(word, hint, folder, capsys):

@@ -486,9 +486,12 @@ def test_the_command_line_solves_by_factors_and_proves_it_again(tmp_path, capsys
     (tmp_path / "ring.prism").write_text(network(13))
     ring, result, policy = (str(tmp_path / n) for n in ("ring.prism", "r.rfmdp", "p.csv"))
     question = ["--prop", 'R{"running"}maxmin=? [ C<=2 ]', "--radius", "0.05"]
-    assert run(["solve", ring, *question, "-o", result]) == 0
+    files = ["-o", result, "--export-policy", policy]
+    assert run(["solve", ring, *question, *files, "--verbose"]) == 0
+    assert "factors   contracted in the order machine" in capsys.readouterr().out
     assert run(["verify", result]) == 0
-    assert run(["solve", ring, *question[:2], "--radius", "l1:0.1", "-o", policy]) == 0
+    assert run(["solve", ring, *question[:2], "--set", "l1:0.1", "--verbose"]) == 0
+    assert "factors   contracted" in capsys.readouterr().out
     lines = Path(policy).read_text().splitlines()
     assert len(lines) == 1 + 2 * 2**13
     assert {line.rsplit(",", 1)[1] for line in lines[1:]} <= {
@@ -518,12 +521,7 @@ def test_what_needs_transitions_says_so():
     """One line, not an AttributeError."""
     model = rf.parse_lattice(network(4)).with_radius(0.1)
     solution = rf.solve(model, 'R{"running"}maxmin=? [ C<=2 ]')
-    for act in (
-        lambda s: rf.explain(s, 0),
-        rf.collect_next,
-        lambda s: s.to_frame(),
-        lambda s: s.nature(),
-    ):
+    for act in (lambda s: rf.explain(s, 0), rf.collect_next, lambda s: s.to_frame(), lambda s: s.nature()):
         with pytest.raises(rf.UnsupportedError, match="written out"):
             act(solution)
     with pytest.raises(rf.UnsupportedError, match="exact method"):

@@ -59,7 +59,7 @@ def solve(
         str | None,
         "-o",
         "--output",
-        "File of the solution, for `verify` and so on.",
+        "File of the solution, for `verify` and so on; .csv: of its policy.",
     ] = None,
     export_policy: Annotated[str | None, "--export-policy", "File of the policy, .csv."] = None,
     quiet: Quiet = False,
