@@ -17,7 +17,7 @@ GROUPS = {  # heading -> folders whose public names it lists
     "Models": ("model", "opening", "language", "domains"),
     "Sets": ("sets",),
     "Questions": ("objective", "answers", "temporal"),
-    "Solving": ("solving", "comparison", "inner", "outer", "verification"),
+    "Solving": ("solving", "inner", "outer", "verification"),
     "Policies and pages": ("policies", "report"),
     "Learning": ("learning", "sources"),
     "Many runs": ("running",),

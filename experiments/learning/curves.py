@@ -36,7 +36,7 @@ LEARNED = tuple(word for word in METHODS if word in methods.METHODS)  # others: 
 
 
 def find_method(word: str) -> Method:
-    """Return a method by its word: those of `rfmdp learn --method list`."""
+    """Return a method by its word: those of `rfmdp learn --method`."""
     return METHODS[methods.find_method(word).name]
 
 

@@ -5,7 +5,6 @@ __version__: str
 from .answers.answer import check as check
 from .answers.batch import check_all as check_all
 from .answers.property import parse_property as parse_property
-from .comparison import compare as compare
 from .domains import domain as domain, domain_spec as domain_spec
 from .errors import (
     AssumptionAlarm as AssumptionAlarm,
@@ -87,9 +86,8 @@ from .outer.solution import (
     Solution as Solution,
     Status as Status,
 )
-from .policies.explain import collect_next as collect_next, explain as explain, gains as gains
+from .policies.explain import collect_next as collect_next, explain as explain
 from .policies.files import (
-    open_policy as open_policy,
     read_policy as read_policy,
     write_policy as write_policy,
 )

@@ -20,17 +20,13 @@ def main() -> None:
     except KeyboardInterrupt:
         pass
     if code == INTERRUPTED:  # `sys.exit` would wait for threads at work
-        _flush_streams()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # a full disk: `run` has said so
+                stream.flush()
         os._exit(code)
     gc.disable()
     gc.freeze()  # or Python looks for a quarter of a second for garbage in what ends anyway
     sys.exit(code)
-
-
-def _flush_streams() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # a full disk: `run` has said so
-            stream.flush()
 
 
 def _open_streams() -> None:

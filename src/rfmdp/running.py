@@ -2,11 +2,9 @@
 
     results = run_many(work, tasks, jobs=4, done=write_record)
 
-On this machine Ctrl-C belongs to the parent. Processes are born with the signal blocked, and then
-ignore it. The parent only takes a note, which the one place that waits for results looks at
-several times a second; so nothing that the caller does in `done` is hit half-way. Processes hold
-the reading end of a pipe, and leave when its other end is closed, which the parent does when it
-wants no more of them, and the system if the parent is killed.
+On this machine Ctrl-C belongs to the parent: processes never hear it, and the parent takes a note,
+which the one place that waits for results looks at. So nothing that the caller does in `done` is
+hit half-way. Processes leave when the pipe closes of which they hold the reading end.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 import traceback
 import warnings
 from collections import deque
@@ -37,7 +34,8 @@ from rfmdp.writing import handling_interrupts, leave_now
 
 POLL = 0.1  # seconds between two looks at the note of Ctrl-C
 CONNECT = 10.0  # seconds to wait for the answer of a scheduler
-LOOK = 1.0  # seconds between two looks at the workers of a scheduler
+LOOK = 1.0  # seconds to wait for the value of a task that is done
+LOST = "A worker was lost several times, perhaps for lack of memory; give workers more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ def run_many(
         Address of a Dask scheduler, `tcp://HOST:PORT`, in place of this machine. Both sides load
         pickled objects of the other, so it must be a cluster that you trust.
     patience
-        Seconds to wait for workers while the scheduler has none.
+        Seconds to wait for the first worker of the scheduler.
     done
         Called in this process with every result, in the order of the tasks, as soon as it is its
         turn; also after Ctrl-C and errors, with what is finished.
@@ -96,30 +94,29 @@ def run_many(
     Raises
     ------
     SolverError
-        If the scheduler does not answer, or has no workers for too long.
+        If the scheduler does not answer, or has no worker for too long.
     KeyboardInterrupt
         After Ctrl-C, when all processes have ended; `done` was called to its end.
     """
-    results: dict[int, TaskResult] = {}
-    turn = 0
-
-    def finish(result: TaskResult) -> None:
-        results[result.number] = result
-        while turn in results:
-            tell(turn)
-
-    def tell(number: int) -> None:
-        nonlocal turn
-        turn = number + 1
-        if done is not None:
-            done(results[number])
-
-    waiting = deque(enumerate(tasks))
-    count = min(jobs or os.cpu_count() or 1, len(waiting))
     if scheduler is not None and jobs is not None:
         raise ModelError(
             "`jobs` counts local processes; leave it out, a scheduler has its own workers."
         )
+    results: dict[int, TaskResult] = {}
+    told: list[TaskResult] = []
+
+    def tell(result: TaskResult) -> None:
+        told.append(result)
+        if done is not None:
+            done(result)
+
+    def finish(result: TaskResult) -> None:
+        results[result.number] = result
+        while len(told) in results:
+            tell(results[len(told)])
+
+    waiting = deque(enumerate(tasks))
+    count = min(jobs or os.cpu_count() or 1, len(waiting))
     try:
         if scheduler is not None:
             _run_on_cluster(scheduler, work, waiting, patience, finish)
@@ -129,10 +126,10 @@ def run_many(
             for number, task in waiting:
                 finish(_result(work, number, task))
     except (KeyboardInterrupt, RfmdpError):
-        for number in sorted(number for number in results if number >= turn):
-            tell(number)
+        for number in sorted(results)[len(told) :]:
+            tell(results[number])
         raise
-    return [results[number] for number in sorted(results)]
+    return told
 
 
 def _result(work: Work, number: int, task: Any) -> TaskResult:
@@ -269,7 +266,7 @@ def _run_on_cluster(
     address: str, work: Work, waiting: deque[Numbered], patience: float, finish: Done
 ) -> None:
     """Do tasks on the workers of a scheduler, which gives those of a lost worker to another."""
-    client = connected(address)
+    client = connected(address, patience)
     try:
         with _noted_interrupts() as interrupted:
             # a task of its own: unlike scattered data it is made again when its worker is lost
@@ -278,112 +275,68 @@ def _run_on_cluster(
                 client.submit(_reply, held, pickle.dumps(task), pure=False): (number, task)
                 for number, task in waiting
             }
-            look = last_seen = time.monotonic()
             while running:
                 for future in [future for future in running if future.done()]:
-                    reply = _received(address, future)
-                    if reply is not None:
+                    with suppress(TimeoutError):  # its worker is lost, another one does it again
+                        reply = _received(address, future)
                         finish(TaskResult(*running.pop(future), *reply))
                 if interrupted.wait(POLL):
                     raise KeyboardInterrupt
-                if time.monotonic() >= look:
-                    last_seen = _last_seen(address, client, last_seen, patience)
-                    look = time.monotonic() + LOOK
     finally:
         client.close(timeout=2)  # nobody wants what is not finished
 
 
-def gathered(client: Any, address: str, futures: Sequence[Any], patience: float) -> list[Any]:
-    """Return the results of futures, waiting for workers while there are none.
-
-    Raises
-    ------
-    SolverError
-        If the scheduler is gone, has no workers or no answer for too long, or lost a task several
-        times.
-    RfmdpError
-        That of a task.
-    """
-    import asyncio
-
-    from distributed import KilledWorker, wait as wait_for
-
-    begun = last_seen = time.monotonic()
-    while True:
-        try:
-            with client.as_current():
-                wait_for(futures, timeout=LOOK)
-            return list(client.gather(futures))
-        except TimeoutError:
-            last_seen = _last_seen(address, client, last_seen, patience)
-            if time.monotonic() - begun > patience:
-                raise SolverError(
-                    f"{address}: no answer within {patience:.2g} s; workers that are short of "
-                    "memory pause, give them more, or more time."
-                ) from None
-        except KilledWorker:
-            raise SolverError(
-                "A worker was lost several times, perhaps for lack of memory; give workers more."
-            ) from None
-        except (CancelledError, asyncio.CancelledError, OSError):
-            raise _gone(address) from None
-
-
-def worker_memory(client: Any, address: str, patience: float) -> float:
-    """Return how many bytes all workers of a scheduler may take; waits for the first one."""
-    last_seen = time.monotonic()
-    while not (workers := client.scheduler_info()["workers"]):
-        last_seen = _last_seen(address, client, last_seen, patience)
-        time.sleep(POLL)
-    limits = [worker["memory_limit"] or 0 for worker in workers.values()]
-    return float(sum(limits)) if all(limits) else math.inf
-
-
-def _received(address: str, future: Any) -> tuple[Any, Exception | None] | None:
-    """Return the value and the error of a task, one of them None.
-
-    Returns None if the worker that had it is lost, and another one has to do it again.
-    """
-    import asyncio
-
+def _received(address: str, future: Any) -> tuple[Any, Exception | None]:
+    """Return the value and the error of a task, one of them None."""
     from distributed import KilledWorker
 
     try:
-        reply: tuple[Any, Exception | None] = pickle.loads(future.result(timeout=LOOK))
+        with _lost_schedulers(address):
+            reply: tuple[Any, Exception | None] = pickle.loads(future.result(timeout=LOOK))
     except KilledWorker:
-        return None, SolverError("Its worker was lost several times, perhaps for lack of memory.")
-    except TimeoutError:
-        return None
-    except (CancelledError, asyncio.CancelledError, OSError):
-        raise _gone(address) from None
+        return None, SolverError(LOST)
     return reply
 
 
-def _last_seen(address: str, client: Any, since: float, patience: float) -> float:
-    """Return when the scheduler had workers; raise SolverError if that is too long ago."""
+def gathered(client: Any, address: str, futures: Sequence[Any], patience: float) -> list[Any]:
+    """Return the results of futures; raise the error of a task, or SolverError for a lost one."""
+    from distributed import KilledWorker, wait as wait_for
+
     try:
-        workers = client.scheduler_info()["workers"]
-    except OSError:
-        raise _gone(address) from None
-    now = time.monotonic()
-    if workers:
-        return now
-    if now - since > patience:
+        with _lost_schedulers(address), client.as_current():
+            wait_for(futures, timeout=None if patience == math.inf else patience)
+            return list(client.gather(futures))
+    except TimeoutError:
         raise SolverError(
-            f"{address} has had no workers for {patience:.2g} s; start some with "
-            f"`dask worker {address}`."
-        )
-    if now - since < LOOK:
-        logging.getLogger(__name__).warning("%s has no workers yet; waiting for one.", address)
-    return since
+            f"{address}: no answer within {patience:.2g} s; workers that are short of memory pause "
+            "or end: give them more, or more time."
+        ) from None
+    except KilledWorker:
+        raise SolverError(LOST) from None
 
 
-def _gone(address: str) -> SolverError:
-    return SolverError(f"{address}: the scheduler is gone; what is finished is kept.")
+@contextmanager
+def _lost_schedulers(address: str) -> Iterator[None]:
+    """Say in one line that a scheduler is gone."""
+    import asyncio
+
+    try:
+        yield
+    except TimeoutError:  # an OSError, too
+        raise
+    except (CancelledError, asyncio.CancelledError, OSError):
+        gone = f"{address}: the scheduler is gone; what is finished is kept."
+        raise SolverError(gone) from None
 
 
-def connected(address: str) -> Any:
-    """Return a client of a scheduler."""
+def worker_memory(client: Any) -> float:
+    """Return how many bytes all workers of a scheduler may take together."""
+    limits = [x["memory_limit"] or 0 for x in client.scheduler_info()["workers"].values()]
+    return float(sum(limits)) if all(limits) else math.inf
+
+
+def connected(address: str, patience: float) -> Any:
+    """Return a client of a scheduler that has a worker; wait for the first one."""
     try:
         from distributed import Client
     except ModuleNotFoundError:
@@ -393,7 +346,7 @@ def connected(address: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # different versions of Python or NumPy elsewhere
-            return Client(address, timeout=CONNECT, set_as_default=False)
+            client = Client(address, timeout=CONNECT, set_as_default=False)
     except ValueError as error:
         raise ModelError(f"{address}: must be tcp://HOST:PORT of a scheduler ({error}).") from None
     except OSError:
@@ -401,3 +354,14 @@ def connected(address: str) -> Any:
             f"{address}: no Dask scheduler answers there; start one with `dask scheduler`, and "
             "workers with `dask worker ADDRESS`."
         ) from None
+    if not client.scheduler_info()["workers"]:
+        logging.getLogger(__name__).warning("%s has no workers yet; waiting for one.", address)
+    try:
+        client.wait_for_workers(1, timeout=None if patience == math.inf else patience)
+    except TimeoutError:
+        client.close(timeout=2)
+        raise SolverError(
+            f"{address} has had no workers for {patience:.2g} s; start some with "
+            f"`dask worker {address}`."
+        ) from None
+    return client

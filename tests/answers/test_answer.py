@@ -276,14 +276,6 @@ def test_one_sided_method_leaves_the_other_side_open():
     assert best.value == pytest.approx(0.8)  # not proven from below
 
 
-def test_methods_that_are_the_same_are_proven_from_both_sides(slippery, coin):
-    """With one uncertain marginal per row interval arithmetic is exact."""
-    answer = check(slippery, 'Pmaxmin=? [ F "goal" ]', inner=IntervalArithmetic())
-    assert answer.certified
-    assert answer.method == "exact"
-    assert check(coin, "P=? [ F P>=0.3 [ X x=3 ] ]", inner=IntervalArithmetic()).certified
-
-
 def test_several_initial_states():
     """Numbers become a range, truth values must hold in all; one state needs a filter."""
     model = parse_prism(MANY)
@@ -388,15 +380,6 @@ def test_certainty_within_steps_is_exact(coin):
         assert (found.value, found.lower, found.upper) == (value, value, value)
 
 
-def test_certainty_within_steps_is_exact_beside_rows_that_are_rounded():
-    """Two uncertain modules: one error for all states of a step, and still exactly 0 and 1."""
-    walk = "[a] x<6 -> [0.3,0.4]:(x'=x+1) + [0.6,0.7]:(x'=x); [a] x=6 -> true; endmodule "
-    model = parse_prism(f"idtmc module m x:[0..6]; {walk} module n = m [x=y] endmodule")
-    for text, value in (("Pmax=? [ F<=2 x=3 ]", 0.0), ("Pmin=? [ G<=2 x<3 ]", 1.0)):
-        found = check(model, text)
-        assert (found.value, found.lower, found.upper) == (value, value, value)
-
-
 @pytest.mark.parametrize("radius", [0.0, 0.02])
 @pytest.mark.parametrize("text", ["Pmax", "Pmin", 'R{"moves"}max', 'R{"moves"}min'])
 def test_a_shared_coin_is_certified_at_every_precision(text, radius):
@@ -411,3 +394,12 @@ def test_a_shared_coin_is_certified_at_every_precision(text, radius):
         found = check(model, f"{text}{nature}=? [ F {end} ]", limits=limits)
         assert found.status is Status.CERTIFIED, (digits, found.lower, found.upper)
         assert 0.0 < found.lower <= found.upper < math.inf
+
+
+def test_certainty_within_steps_is_exact_beside_rows_that_are_rounded():
+    """Two uncertain modules: one error for all states of a step, and still exactly 0 and 1."""
+    walk = "[a] x<6 -> [0.3,0.4]:(x'=x+1) + [0.6,0.7]:(x'=x); [a] x=6 -> true; endmodule "
+    model = parse_prism(f"idtmc module m x:[0..6]; {walk} module n = m [x=y] endmodule")
+    for text, value in (("Pmax=? [ F<=2 x=3 ]", 0.0), ("Pmin=? [ G<=2 x<3 ]", 1.0)):
+        found = check(model, text)
+        assert (found.value, found.lower, found.upper) == (value, value, value)

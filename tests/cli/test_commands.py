@@ -161,7 +161,7 @@ def test_verify_prints_no_line_that_a_file_made_up(folder, capsys):
 
 def test_tables_fit_a_terminal(capsys):
     """Listings are at most 80 columns wide."""
-    for words in (["domains"], ["domains", "herman"], ["learn", "--method", "list"], []):
+    for words in (["domains"], ["domains", "herman"], []):
         run(words)
         assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 80
 

@@ -118,12 +118,6 @@ def test_progress_on_a_terminal(folder, capsys, monkeypatch):
     assert all("true value" in x and "steps/s" in x and "s left" in x for x in lines)
 
 
-def test_lists_methods(folder, capsys):
-    """`--method list` names all methods."""
-    assert run(["learn", "m.prism", "--method", "list"]) == 0
-    assert "paper-mccormick" in capsys.readouterr().out
-
-
 def test_ctrl_c_that_a_solver_caught_ends_the_run(folder, monkeypatch, capsys):
     """It returns its bounds with a note in the status; learning does not go on with them."""
     solve = evaluation.solve

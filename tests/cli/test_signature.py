@@ -7,17 +7,17 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from rfmdp.cli.main import COMMANDS, app, run
-from rfmdp.cli.signature import Argument, Option, command
+from rfmdp.cli.signature import command
 
 
 @command
 def paint(
-    wall: Annotated[str, Argument("What to paint.")],
-    colours: Annotated[tuple[str, ...], Argument("With what.")] = (),
-    coats: Annotated[int, Option("How often.")] = 2,
-    dry_hours: Annotated[float | None, Option("How long to wait.", section="Waiting")] = None,
-    where: Annotated[tuple[str, ...], Option("Place; repeatable.")] = (),
-    set_: Annotated[bool, Option("Together.", "-s --set", section="Kind")] = False,
+    wall: Annotated[str, "What to paint."],
+    colours: Annotated[tuple[str, ...], "With what."] = (),
+    coats: Annotated[int, "--coats", "How often."] = 2,
+    dry_hours: Annotated[float | None, "--dry-hours", "How long to wait."] = None,
+    where: Annotated[tuple[str, ...], "--where", "Place; repeatable."] = (),
+    set_: Annotated[bool, "-s", "--set", "Together."] = False,
 ) -> int:
     """Paint a wall.
 
@@ -66,7 +66,7 @@ def test_a_required_option():
     """An option without default must be given."""
 
     @command
-    def hang(picture: Annotated[str, Option("Which.", "-p --picture")]) -> None:
+    def hang(picture: Annotated[str, "-p", "--picture", "Which."]) -> None:
         """Hang a picture."""
 
     with pytest.raises(click.UsageError) as error:
@@ -86,17 +86,18 @@ def test_an_option_without_its_value(name, capsys):
 
 
 def test_help_has_sections():
-    """Arguments, options, and those behind a title in a section of their own."""
+    """Arguments with what they are, then options."""
     with paint.make_context("paint", ["north"]) as context:
         text = paint.get_help(context)
     assert text.split("\n\n")[1:] == [
         "  Paint a wall.",
         "  And look at it.",
         "Arguments:\n  WALL     What to paint.\n  COLOURS  With what.",
-        "Options:\n  --coats INTEGER  How often.  [default: 2]\n"
-        "  --help           Show this message and exit.",
-        "Waiting:\n  --dry-hours FLOAT  How long to wait.\n  --where TEXT       Place; repeatable.",
-        "Kind:\n  -s, --set  Together.",
+        "Options:\n  --coats INTEGER    How often.  [default: 2]\n"
+        "  --dry-hours FLOAT  How long to wait.\n"
+        "  --where TEXT       Place; repeatable.\n"
+        "  -s, --set          Together.\n"
+        "  --help             Show this message and exit.",
     ]
 
 

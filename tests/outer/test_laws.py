@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 from narrow import require_narrow
-from rfmdp.comparison import compare
 from rfmdp.errors import ModelError, NotCertifiedError
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.sequential import Sequential
-from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,
@@ -290,20 +287,6 @@ def test_evaluate_refuses_rules_that_do_not_fit():
         evaluate(model, Policy(np.stack([rows, rows])), Spec(Cumulative(3, "cost"), MAX, MIN))
     with pytest.raises(ModelError, match="one of the rows of each state"):
         evaluate(model, Policy(np.zeros((1, model.states), dtype=np.int64)), REACH)
-
-
-def test_compare_gives_the_row_of_the_table():
-    """Exact first, relaxations with their gap, a refusal as a status."""
-    few = VertexEnumeration(vertex_limit=2)
-    records = compare(walk(), REACH, [Exact(), IntervalArithmetic(), few])
-    assert [r.method for r in records] == ["exact", "interval", "vertices"]
-    assert records[0].gap_percent == 0.0
-    assert records[1].value < records[0].value
-    assert records[1].gap_percent == pytest.approx(
-        100 * (records[0].value - records[1].value) / records[1].value
-    )
-    assert np.isnan(records[2].value)
-    assert "limit" in records[2].status
 
 
 def test_several_initial_states_need_a_choice():

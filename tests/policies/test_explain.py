@@ -8,7 +8,7 @@ from rfmdp.errors import ModelError
 from rfmdp.formats.files import load, save
 from rfmdp.language.load import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
-from rfmdp.policies.explain import explain, gains
+from rfmdp.policies.explain import collect_next, explain
 from rfmdp.solving import solve
 
 from .test_decisions import walk
@@ -59,7 +59,7 @@ def test_gains_are_those_of_solving_again(agent):
     goal = Reach("goal") if agent is MAX else ReachReward("end")
     spec = Spec(goal, agent, MIN if agent is MAX else MAX)
     solution = solve(walk(), spec)
-    found = dict(gains(solution))
+    found = {one.identifier: one.gain for one in collect_next(solution)}
     assert set(found) <= {"marginal 0", "marginal 1"}
     assert all(gain >= 0.0 for gain in found.values())
     known = solve(walk().nominal(), spec).at_initial()

@@ -9,7 +9,7 @@ import pytest
 from rfmdp.errors import FileError, ModelError
 from rfmdp.language.load import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
-from rfmdp.policies.files import policy_from_table, read_policy, write_policy
+from rfmdp.policies.files import policy_of_lines, read_policy, write_policy
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import walk
@@ -37,7 +37,7 @@ def decision_table(solution, folder):
     write_policy(solution, folder / "policy.csv")
     with (folder / "policy.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
-    return {name: [line[name] for line in lines] for name in lines[0]}
+    return lines
 
 
 def grid(**constants):
@@ -107,7 +107,7 @@ def test_a_policy_fits_a_model_with_other_probabilities(tmp_path):
     """Applied to a larger slip, the policy's own value is found, at most the optimum there."""
     table = decision_table(solve(grid(), SPEC), tmp_path)
     other = grid(slip=0.4)
-    policy = policy_from_table(other, table)
+    policy = policy_of_lines(table, other)
     value = evaluate(other, policy, SPEC).at_initial()
     assert value.lower <= solve(other, SPEC).at_initial().upper
 
@@ -116,15 +116,15 @@ def test_a_state_without_a_decision_is_named(tmp_path):
     """A larger model reaches states that the table does not know; the first one is named."""
     table = decision_table(solve(grid(), SPEC), tmp_path)
     with pytest.raises(ModelError, match=r"no decision in \(x=4"):
-        policy_from_table(grid(N=6), {k: v[:8] for k, v in table.items()})
+        policy_of_lines(table[:8], grid(N=6))
 
 
 def test_an_unknown_action_is_answered_with_the_known_ones(tmp_path):
     """The line, the state and its actions are in the message."""
     table = decision_table(solve(grid(), SPEC), tmp_path)
-    table["action"][0] = "rigth"
+    table[0]["action"] = "rigth"
     with pytest.raises(ModelError, match=r"Line 1 .* no action 'rigth'; it has: .*right"):
-        policy_from_table(grid(), table)
+        policy_of_lines(table, grid())
 
 
 @pytest.mark.parametrize(

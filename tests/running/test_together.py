@@ -62,12 +62,13 @@ def test_on_the_command_line(address, tmp_path, capsys):
     words = ["solve", str(tmp_path / "line.prism"), "--const", "N=9", "--radius", "0.05", "--json"]
     words += ["--prop", 'Pmaxmin=? [ F "top" ]']
     assert rfmdp(words) == 0
-    there = ["--scheduler", address, "-o", str(tmp_path / "line.rfmdp")]
-    assert rfmdp([*words, *there, "--export-policy", str(tmp_path / "policy.csv")]) == 0
+    there = ["--scheduler", address, "-o"]
+    assert rfmdp([*words, *there, str(tmp_path / "line.rfmdp")]) == 0
     here, other = map(json.loads, capsys.readouterr().out.splitlines())
     assert other["status"] == "certified"
     assert max(here["lower"], other["lower"]) <= min(here["upper"], other["upper"])
     assert rfmdp(["verify", str(tmp_path / "line.rfmdp")]) == 0
+    assert rfmdp(["policy", str(tmp_path / "line.rfmdp"), "-o", str(tmp_path / "policy.csv")]) == 0
     assert len((tmp_path / "policy.csv").read_text().splitlines()) == 1 + other["states"]
 
 

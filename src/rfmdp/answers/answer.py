@@ -56,9 +56,7 @@ class Answer:
     side: int = 0
     solutions: tuple[Solution, ...] = ()
     listing: tuple[tuple[int, Value | None], ...] = ()
-    is_solution: bool = (
-        False  # whether the property is a single P=? or R=?, which `solution` solves
-    )
+    is_solution: bool = False  # whether `solution` says all: the property is a single P=? or R=?
     model: AnyModel | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -80,13 +78,7 @@ class Answer:
         return self.status is Status.CERTIFIED
 
     def whole_solution(self) -> Solution:
-        """Return the solution that says all that the answer says, to be saved for example.
-
-        Raises
-        ------
-        UnsupportedError
-            If the property is more than a single P=? or R=?: a threshold, a filter, a formula.
-        """
+        """Return the solution that says all that the answer says; raise if there is none."""
         if self.solution is None or not self.is_solution:
             raise UnsupportedError(
                 f"A result file must hold a single P=? or R=? over X, F, G, U or a reward, found "

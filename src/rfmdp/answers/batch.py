@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property, parse_properties
@@ -28,16 +28,14 @@ Build = Callable[[Collection[str], Work | None, Progress], AnyModel]
 """Called as build(constants of the properties, what they ask of the model, progress)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(NamedTuple):
     """The model that questions are about, and how long it took to build it."""
 
     model: AnyModel
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The answer to a question, and how long it took."""
 
     prop: Property
@@ -45,8 +43,7 @@ class Answered:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """A question that was not answered, and why."""
 
     prop: Property
@@ -118,7 +115,14 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             progress(states, transitions)
 
     try:
-        built = _built(model, constants, requests, build, in_time)
+        names = open_constants(requests)
+        if isinstance(model, AnyModel):
+            built = model
+        elif build is not None:
+            built = build(names, _work(model, requests, constants), in_time)
+        else:
+            work = _work(model, requests, constants)
+            built = model.build_for(work, constants, also_known=names, progress=in_time)
         yield Built(built, time.monotonic() - started)
         limits = replace(limits, seconds=_seconds_left(deadline))
     except NotCertifiedError as late:
@@ -162,21 +166,6 @@ def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) ->
     except PrismError as error:
         return error
     return None
-
-
-def _built(
-    model: AnyModel | Blueprint,
-    constants: Constants,
-    properties: Sequence[Property],
-    build: Build | None,
-    progress: Progress,
-) -> AnyModel:
-    if isinstance(model, AnyModel):
-        return model
-    names, work = open_constants(properties), _work(model, properties, constants)
-    if build is not None:
-        return build(names, work, progress)
-    return model.build_for(work, constants, also_known=names, progress=progress)
 
 
 def _work(

@@ -27,7 +27,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -55,7 +54,6 @@ COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": oper
 TURNED = str.maketrans("<>", "><")
 
 Values: TypeAlias = dict[int, Fraction]
-Payments: TypeAlias = Callable[[int], Fraction]
 
 
 class TooHardError(Exception):
@@ -132,15 +130,6 @@ class _Move(NamedTuple):
         return self.paid + sum((p * value[t] for t, p in self.weights.items()), Fraction(0))
 
 
-def _payments(problem: Problem, solution: Solution) -> Payments:
-    """Return what rows pay as it was written: a sum that floats rounded is that of its numbers."""
-    if problem.lost is None:
-        return lambda row: read(problem.reward[row])
-    model = problem.model
-    rewards, states = model.reward(solution.spec.objective.reward_name), model.row_states
-    return lambda row: read(rewards.row[row]) + read(rewards.state[states[row]])
-
-
 Row: TypeAlias = list[_Move]  # one per vertex of nature's sets
 Play: TypeAlias = dict[int, tuple[int, _Move]]  # the row of every state, and nature's answer
 
@@ -152,10 +141,10 @@ class _Game:
     """
 
     def __init__(
-        self, problem: Problem, states: IntArray, settled: Values, payments: Payments
+        self, problem: Problem, states: IntArray, settled: Values, solution: Solution
     ) -> None:
         self.problem, self.model, self.settled = problem, problem.model, settled
-        self._payments = payments
+        self._solution = solution
         self.limit = OperationLimit()
         self.states: list[int] = states.tolist()
         self._inside = frozenset(self.states)
@@ -163,7 +152,7 @@ class _Game:
         self._sets: dict[int, list[Vector]] = {}
         ends = self.model.row_ptr.tolist()
         self.rows: dict[int, dict[int, Row]] = {
-            s: {r: self._row(r) for r in range(ends[s], ends[s + 1])} for s in self.states
+            s: {r: self._row(r, s) for r in range(ends[s], ends[s + 1])} for s in self.states
         }
 
     def respond(self, row: Row, value: Values) -> tuple[Fraction, _Move]:
@@ -177,14 +166,21 @@ class _Game:
         pick = max if self.problem.agent is MAX else min
         return pick(self.respond(row, value)[0] for row in self.rows[state].values())
 
-    def _row(self, row: int) -> Row:
+    def _row(self, row: int, state: int) -> Row:
         ids = self.model.row_marginals[segment(self.model.marginal_ptr, row)]
         sets = [self._vertices(int(j)) for j in ids]
         if math.prod(map(len, sets)) > CORNERS:
             raise TooHardError
         targets = self.model.successors[segment(self.model.successor_ptr, row)].tolist()
-        paid = self._payments(row)
+        paid = self._paid(row, state)
         return [self._move(paid, targets, product(point)) for point in itertools.product(*sets)]
+
+    def _paid(self, row: int, state: int) -> Fraction:
+        """Return what a row pays as it was written: a sum that was rounded is that of its terms."""
+        if self.problem.lost is None:
+            return read(self.problem.reward[row])
+        rewards = self.model.reward(self._solution.spec.objective.reward_name)
+        return read(rewards.row[row]) + read(rewards.state[state])
 
     def _move(self, paid: Fraction, targets: list[int], point: Vector) -> _Move:
         weights: Values = {}
@@ -236,7 +232,7 @@ def _reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> Int
 def _steps(problem: Problem, solution: Solution, where: BoolArray) -> Values:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
-    game = _Game(problem, _reachable(problem.model, where, none), {}, _payments(problem, solution))
+    game = _Game(problem, _reachable(problem.model, where, none), {}, solution)
     value = {s: read(problem.start[s]) for s in game.states}
     for step in problem.steps:
         value = {
@@ -264,7 +260,7 @@ def _fixed_point(
     after = np.unique(problem.model.successors[entries(by_state, states)])
     after = after[settled[after] & np.isfinite(lower[after])]
     settled = {t: read(lower[t]) for t in after.tolist()}
-    game = _Game(problem, states, settled, _payments(problem, solution))
+    game = _Game(problem, states, settled, solution)
     for s in game.states:
         game.rows[s] = _finite_rows(game, s)
     value: Values = {s: Fraction(near[s]) for s in game.states}
@@ -315,9 +311,10 @@ def _improved(
     answers = {r: game.respond(moves, value) for r, moves in game.rows[state].items()}
     pick = max if game.problem.agent is MAX else min
     best = pick(worth for worth, _ in answers.values())
-    if answers[row][0] == best:
-        return row, move if move.worth(value) == best else answers[row][1]
-    row = next(r for r, (worth, _) in answers.items() if worth == best)
+    if answers[row][0] == best == move.worth(value):
+        return played
+    if answers[row][0] != best:
+        row = next(r for r, (worth, _) in answers.items() if worth == best)
     return row, answers[row][1]
 
 
@@ -366,7 +363,7 @@ def chain_values(
     for s, row in rows.items():
         for t in row:
             before[t].add(s)
-    order = _bottom_up(rows)
+    order = sorted(rows, reverse=True)  # explorers number states from the initial one on
     gone = set[int]()
     for s in order:
         row = rows[s]
@@ -389,18 +386,3 @@ def chain_values(
     for s in reversed(order):
         value[s] += sum((q * value[t] for t, q in rows[s].items()), Fraction(0))
     return value
-
-
-def _bottom_up(rows: dict[int, dict[int, Fraction]]) -> list[int]:
-    """Return the states so that those of later components come first."""
-    from scipy.sparse import csr_array  # seldom needed, and slow to import
-    from scipy.sparse.csgraph import connected_components
-
-    states = list(rows)
-    place = {s: k for k, s in enumerate(states)}
-    edges = [(place[s], place[t]) for s, row in rows.items() for t in row]
-    heads, tails = zip(*edges, strict=True) if edges else ((), ())
-    graph = csr_array((np.ones(len(edges)), (heads, tails)), shape=(len(states), len(states)))
-    # scipy numbers strong components from the bottom up (Pearce's algorithm)
-    _, component = connected_components(graph, connection="strong")
-    return [states[k] for k in np.argsort(component, kind="stable")]

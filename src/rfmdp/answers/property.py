@@ -62,20 +62,13 @@ class Property:
 
         Sets of states are resolved when the specification meets a model. Numbers of steps and
         discounts are needed at once: they may use constants of the property's own text, and those
-        of `model`.
+        of `model`. What is more than a single P or R is refused; use `check`.
 
         Parameters
         ----------
         settled
             Whether nobody's direction matters (a policy and nature's choice are given, say). Then,
             and without a model, `P=?` is taken for `Pmax=?`.
-
-        Raises
-        ------
-        PrismError
-            If it says neither min nor max, and somebody has a choice in the model.
-        UnsupportedError
-            If the property is more than that (a filter, a formula over several); use `check`.
         """
         node, source = self.parsed.expression, self.file.source
         require_supported(node, source)

@@ -187,23 +187,13 @@ def _is_power(x: FloatArray) -> BoolArray:
     return power
 
 
-def _smallest(*values: FloatArray) -> FloatArray:
-    least: FloatArray = np.minimum.reduce(np.broadcast_arrays(*values))
-    return least
-
-
-def _largest(*values: FloatArray) -> FloatArray:
-    most: FloatArray = np.maximum.reduce(np.broadcast_arrays(*values))
-    return most
-
-
 FUNCTIONS: dict[str, Callable[..., FloatArray]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
     "/": np.divide,
-    "min": _smallest,
-    "max": _largest,
+    "min": lambda *values: reduce(np.minimum, values),
+    "max": lambda *values: reduce(np.maximum, values),
 }
 REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
     "state": np.min,  # of one state

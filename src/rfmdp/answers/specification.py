@@ -103,16 +103,12 @@ def reward(path: Expr, name: str | None, states: Sets) -> Objective:
         case tree.CumulativeReward(steps, discount):
             limit = None if steps is None else int(number(steps))
             factor = 1.0 if discount is None else float(number(discount))
-            return _cumulated(limit, factor, name)
+            if factor == 0.0:  # only the first step pays
+                return Cumulative(1 if limit is None else min(limit, 1), name)
+            if limit is not None:
+                return Cumulative(limit, name, factor)
+            return Total(name) if factor == 1.0 else Discounted(factor, name)
     return TemporalReward(_path_formula(path, states), name)
-
-
-def _cumulated(steps: int | None, discount: float, name: str | None) -> Objective:
-    if discount == 0.0:  # only the first step pays
-        return Cumulative(1 if steps is None else min(steps, 1), name)
-    if steps is not None:
-        return Cumulative(steps, name, discount)
-    return Total(name) if discount == 1.0 else Discounted(discount, name)
 
 
 def number(expr: Expr) -> int | float:

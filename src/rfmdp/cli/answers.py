@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +15,12 @@ from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.answers.batch import Answered, Built, Failed, check_all
 from rfmdp.answers.property import Property
-from rfmdp.cli.arguments import Experiment, inner_method, plain_value
-from rfmdp.cli.models import Uncertainty, build_to_solve, command_line
+from rfmdp.cli.arguments import Experiment, inner_method
+from rfmdp.cli.models import build_model, command_line
 from rfmdp.cli.output import (
     CERTIFIED,
     NOT_CERTIFIED,
     USER_ERROR,
-    ShownProgress,
     complain,
     showing_progress,
     spoken_warnings,
@@ -31,7 +28,6 @@ from rfmdp.cli.output import (
 )
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
-from rfmdp.inner.exact import Exact
 from rfmdp.language.ast import Type
 from rfmdp.language.checked import Work
 from rfmdp.model.frontier import Progress
@@ -46,23 +42,6 @@ from rfmdp.running import TaskResult
 from rfmdp.temporal.hoa import read_automaton
 
 AnswerRecord = dict[str, Any]
-COLUMNS = (
-    *("name", "property", "method", "status", "value", "lower", "upper", "states"),
-    *("transitions", "seconds_build", "seconds_solve", "error"),
-)  # of a table, after constants and radius
-
-
-class Request(NamedTuple):
-    """What is asked in every run; it travels to whoever does the run."""
-
-    blueprint: Blueprint
-    properties: list[Property]
-    uncertainty: Uncertainty
-    inner: str
-    limits: Limits
-    verbose: bool = False
-    automaton: str | None = None  # file of what the path formula means
-    scheduler: str | None = None  # of a cluster that solves one model together
 
 
 class Reply(NamedTuple):
@@ -75,142 +54,117 @@ class Reply(NamedTuple):
     answer: Answer | None = None
 
 
-def replies_of_run(request: Request, run: Experiment) -> list[Reply]:
+def replies_of_run(run: Experiment, **request: Any) -> list[Reply]:
     """Return the replies of one run of many; answers with their models stay where they are."""
-    replies_ = replies(request, run, quiet=True)
-    return [Reply(("", str(run))), *(reply._replace(answer=None) for reply in replies_)]
+    listed = [reply._replace(answer=None) for reply in replies(run, quiet=True, **request)]
+    return [Reply(("", str(run))), *listed]
 
 
-def replies(request: Request, run: Experiment, *, quiet: bool) -> Iterator[Reply]:
+def replies(
+    run: Experiment,
+    *,
+    blueprint: Blueprint,
+    properties: Sequence[Property],
+    nominal: bool,
+    inner: str,
+    limits: Limits,
+    automaton: str | None = None,
+    scheduler: str | None = None,
+    verbose: bool = False,
+    quiet: bool = False,
+) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
 
     Each record says which run it is of: the constants and the radius that were given. A quiet one
-    shows no progress.
+    shows no progress. The workers of a scheduler solve one model together.
     """
-    shown: list[ShownProgress] = []  # the last one is that of the step under way
-    items = check_all(
-        request.blueprint,
-        request.properties,
-        inner=inner_method(request.inner),
-        limits=replace(request.limits, progress=lambda *counts: shown[-1].solving(*counts)),
-        constants=run.constants,
-        build=partial(_build, request, run),
-        progress=lambda *counts: shown[-1].building(*counts),
-        automaton=None if request.automaton is None else read_automaton(request.automaton),
-    )
-    built: Built | None = None
-    while True:
-        step = "building" if built is None else "solving"
-        with spoken_warnings(), showing_progress(step, quiet=quiet) as show:
-            shown.append(show)
-            item = next(items, None)
-        if item is None:
-            return
-        built = item if isinstance(item, Built) else built
-        reply = _reply(request, item, built)
-        record = None if reply.record is None else _which(run) | reply.record
-        yield reply._replace(record=record)
-        stop_if_interrupted()
+
+    def build(also_known: Collection[str], work: Work | None, progress: Progress) -> AnyModel:
+        return build_model(
+            blueprint, run.constants, run.radius, nominal, work=work if inner == "exact" else None,
+            also_known=also_known, progress=progress, scheduler=scheduler,
+        )  # fmt: skip
+
+    with showing_progress("solving", quiet=quiet) as show:
+        items = check_all(
+            blueprint, properties, inner=inner_method(inner),
+            limits=replace(limits, progress=show.solving), constants=run.constants, build=build,
+            progress=show.building,
+            automaton=None if automaton is None else read_automaton(automaton),
+        )  # fmt: skip
+        built: Built | None = None
+        while True:
+            with spoken_warnings():
+                item = next(items, None)
+            show.clear()
+            if item is None:
+                return
+            if isinstance(item, Built):
+                built = item
+                sizes = ", ".join(model_sizes(item.model))
+                yield Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
+            else:
+                reply = _reply(run.record(), item, built, inner)
+                if verbose and reply.answer is not None:
+                    *table, result = reply.lines
+                    reply = reply._replace(lines=(*table, *phases(reply.answer), result))
+                yield reply
+            stop_if_interrupted()
 
 
-def _build(
-    request: Request,
-    run: Experiment,
-    also_known: Collection[str],
-    work: Work | None,
-    progress: Progress,
-) -> AnyModel:
-    exact = isinstance(inner_method(request.inner), Exact)
-    return build_to_solve(
-        request.blueprint,
-        run.constants,
-        replace(request.uncertainty, radius=run.radius),
-        work if exact else None,
-        also_known=also_known,
-        progress=progress,
-        scheduler=request.scheduler,
-    )
-
-
-def _which(run: Experiment) -> AnswerRecord:
-    """Return the fields that say which run it is."""
-    which: AnswerRecord = {}
-    if run.constants:
-        which["constants"] = {name: plain_value(text) for name, text in run.constants.items()}
-    if run.radius is not None:
-        which["radius"] = run.radius
-    return which
-
-
-def _reply(request: Request, item: Built | Answered | Failed, built: Built | None) -> Reply:
-    if isinstance(item, Built):
-        sizes = ", ".join(model_sizes(item.model))
-        return Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
-    named: AnswerRecord = {} if item.prop.name is None else {"name": item.prop.name}
+def _reply(record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str) -> Reply:
+    prop, title = item.prop, item.prop.text
+    if prop.name is not None:
+        record, title = record | {"name": prop.name}, f"{prop.name}: {title}"
     if isinstance(item, Failed):
         text = str(item.error)
-        record = {"property": item.prop.text, "status": "error", "error": text.partition("\n")[0]}
-        lines = ("", f"property  {_title(item.prop)}", "status    error")
-        return Reply(lines, named | record, NOT_CERTIFIED if item.late else USER_ERROR, text)
+        record |= {"property": prop.text, "status": "error", "error": text.partition("\n")[0]}
+        return Reply(
+            ("", f"property  {title}", "status    error"),
+            record,
+            NOT_CERTIFIED if item.late else USER_ERROR,
+            text,
+        )
     assert built is not None  # the model comes before all answers
     answer = item.answer
-    *table, result = answer_lines(answer, request.inner, item.seconds, _title(item.prop))
-    more = phases(answer) if request.verbose and answer.solutions else ()
-    record = answer_record(answer, built.model, request.inner, built.seconds, item.seconds)
-    code = CERTIFIED if answer.certified else NOT_CERTIFIED
-    return Reply(("", *table, *more, result), named | record, code, answer=answer)
+    record |= answer_record(answer, built.model, inner, built.seconds, item.seconds)
+    lines = ("", *answer_lines(answer, inner, item.seconds, title))
+    return Reply(lines, record, CERTIFIED if answer.certified else NOT_CERTIFIED, answer=answer)
 
 
-def _title(prop: Property) -> str:
-    """Return a property as lines show it: with its name, if it has one."""
-    return prop.text if prop.name is None else f"{prop.name}: {prop.text}"
-
-
-def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:
-    """Write the files of an answer; if that fails, the answer is still to be printed."""
-    if reply.answer is None or (policy is None and solution is None):
+def write_files(reply: Reply, files: Sequence[str]) -> Reply:
+    """Write the files of an answer, .csv of its policy; if that fails, the answer is printed."""
+    if reply.answer is None or not files:
         return reply
     try:
         if reply.answer.solution is None:
             raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
-        if policy is not None:
-            write_policy(reply.answer.solution, policy)
-        if solution is not None:
+        for file in files:
+            if file.endswith(".csv"):
+                write_policy(reply.answer.solution, file)
+                continue
             whole = reply.answer.whole_solution()
-            save(
-                replace(whole, model=whole.model.with_provenance(command=command_line())), solution
-            )
+            save(replace(whole, model=whole.model.with_provenance(command=command_line())), file)
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply
 
 
 class Printer:
-    """Prints replies as they come, in one of three styles, and remembers the worst exit code."""
+    """Prints replies as they come, and remembers the worst exit code."""
 
-    def __init__(self, run: Experiment, *, as_json: bool, as_csv: bool, quiet: bool) -> None:
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
         self.code = CERTIFIED
         self._json, self._quiet, self._said = as_json, quiet, ""  # the last complaint
-        self._table: csv.DictWriter[str] | None = None
-        if as_csv:
-            columns = [*run.constants, *(["radius"] if run.radius is not None else []), *COLUMNS]
-            self._table = csv.DictWriter(
-                sys.stdout, columns, extrasaction="ignore", lineterminator="\n"
-            )
-            self._table.writeheader()
 
     def show(self, reply: Reply) -> None:
         """Print a reply."""
-        record = reply.record
-        if self._json or self._table is not None:
-            if record is not None and self._json:
-                print(json.dumps(record))
-            elif record is not None and self._table is not None:
-                self._table.writerow(record | record.get("constants", {}))
-        else:
+        if not self._json:
             for line in reply.lines:
                 if not self._quiet or line.startswith("Result:"):
                     print(line)
+        elif reply.record is not None:
+            print(json.dumps(reply.record))
         sys.stdout.flush()
         if reply.complaint and reply.complaint != self._said:
             complain(reply.complaint)
@@ -221,13 +175,11 @@ class Printer:
 
     def show_run(self, result: TaskResult) -> None:
         """Print the replies of a run; its model may be impossible, or its process lost."""
-        if result.error is None:
-            for reply in result.value:
-                self.show(reply)
-            return
         text = str(result.error)
-        record = _which(result.task) | {"status": "error", "error": text.partition("\n")[0]}
-        self.show(Reply(("", str(result.task), "status    error"), record, USER_ERROR, text))
+        record = result.task.record() | {"status": "error", "error": text.partition("\n")[0]}
+        failed = Reply(("", str(result.task), "status    error"), record, USER_ERROR, text)
+        for reply in [failed] if result.error is not None else result.value:
+            self.show(reply)
 
 
 def answer_record(
@@ -235,13 +187,12 @@ def answer_record(
 ) -> AnswerRecord:
     """Return the fields that `--json` prints; unproven sides are null.
 
-    The method is the one that ran: where all are the same it is the exact one. The value is null
-    if nothing is proven, or a truth value is not decided. Infinity, no number of JSON, is
-    "Infinity".
+    The value is null if nothing is proven, or a truth value is not decided. Infinity, no number of
+    JSON, is "Infinity".
     """
     return {
         "property": answer.text,
-        "method": method if method.startswith(answer.method) else answer.method,
+        "method": method,
         "status": answer.status.name.lower(),
         "value": as_json(answer.value),
         "lower": as_json(answer.lower),
@@ -260,11 +211,10 @@ def answer_record(
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
     """Give the table of one answer, its listing, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
-    same = "" if method.startswith(answer.method) else f" (here the same as {answer.method})"
     table = {
         "property": title or answer.text,
         "nature": answer.nature,
-        "method": f"{method}{same}, precision {answer.precision:g}",
+        "method": f"{method}, precision {answer.precision:g}",
         "bounds": f"[{ends[0]}, {ends[1]}]",
         "status": answer.status.value,
         "seconds": f"{seconds:.3f}",

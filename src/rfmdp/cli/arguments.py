@@ -18,17 +18,12 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
+BALL = r"(?:l1|linf|lp\d[^:]*):"  # in front of a radius
 T = TypeVar("T")
 
 
 def standard_input(what: str) -> str:
-    """Return the text on standard input, where a model or properties must be.
-
-    Raises
-    ------
-    FileError
-        If there is none.
-    """
+    """Return the text on standard input, where a model or properties must be."""
     text = sys.stdin.read()
     if not text.strip():
         raise FileError(
@@ -88,12 +83,21 @@ class Experiment(NamedTuple):
     """One run of many: the values of constants, and the radius around all probabilities."""
 
     constants: dict[str, str]
-    radius: float | None
+    radius: str | None
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={value}" for name, value in self.constants.items())
-        radius = "" if self.radius is None else f"radius {self.radius!r}"
+        radius = "" if self.radius is None else f"radius {self.radius}"
         return "; ".join(filter(None, [values and f"constants {values}", radius]))
+
+    def record(self) -> dict[str, object]:
+        """Return the fields that say which run it is."""
+        record: dict[str, object] = {}
+        if self.constants:
+            record["constants"] = {name: plain_value(x) for name, x in self.constants.items()}
+        if self.radius is not None:
+            record["radius"] = plain_value(self.radius)
+        return record
 
 
 def experiments(texts: Iterable[str], radius: str | None = None) -> list[Experiment]:
@@ -101,14 +105,18 @@ def experiments(texts: Iterable[str], radius: str | None = None) -> list[Experim
 
     >>> [run.constants["N"] for run in experiments(["N=1:3,p=0.5"])]
     ['1', '2', '3']
-    >>> [run.radius for run in experiments([], "0.01:0.01:0.03")]
-    [0.01, 0.02, 0.03]
+    >>> [run.radius for run in experiments([], "l1:0.01:0.01:0.03")]
+    ['l1:0.01', 'l1:0.02', 'l1:0.03']
     """
     ranges = constants(texts)
     values = [_range(f"--const {name}", value) for name, value in ranges.items()]
-    radii: list[float | None] = [None]
+    radii: list[str | None] = [None]
     if radius is not None:
-        radii = [number("--radius", text) for text in _range("--radius", radius)]
+        ball = re.match(BALL, radius)
+        word = "" if ball is None else ball[0]
+        radii = [word + size for size in _range("--radius", radius[len(word) :])]
+        for text in radii:
+            exponent_and_size(text or "")  # a mistake is found before a model is read
     runs = [
         Experiment(dict(zip(ranges, chosen, strict=True)), size)
         for chosen in product(*values)
@@ -125,11 +133,10 @@ def _range(option: str, text: str) -> list[str]:
         return [text]
     from fractions import Fraction  # slow to import
 
-    numbers = [Fraction(end) if finite_number(end) is not None else None for end in ends]
-    low = numbers[0]
-    high = numbers[-1]
-    step = numbers[1] if len(ends) == 3 else Fraction(1)
-    if len(ends) > 3 or low is None or high is None or step is None or step <= 0 or low > high:
+    numbers = [Fraction(end) for end in ends if finite_number(end) is not None]
+    low, high = (numbers[0], numbers[-1]) if numbers else (1, 0)
+    step = numbers[1] if len(numbers) == 3 else Fraction(1)
+    if not len(ends) == len(numbers) <= 3 or step <= 0 or low > high:
         raise ModelError(
             f"{option}: a range must be LOW:HIGH or LOW:STEP:HIGH with numbers, LOW <= HIGH "
             f"and STEP > 0; got '{text}'."
@@ -140,6 +147,25 @@ def _range(option: str, text: str) -> list[str]:
     whole = all(re.fullmatch(r"[+-]?\d+", end) for end in ends)
     exact = (low + k * step for k in range(count))
     return [str(int(x)) if whole else repr(float(x)) for x in exact]
+
+
+def exponent_and_size(radius: str) -> tuple[float, float]:
+    """Return the norm and the size of balls: `0.1` and `linf:0.1` are boxes.
+
+    >>> exponent_and_size("0.1"), exponent_and_size("lp2:0.3")
+    ((inf, 0.1), (2.0, 0.3))
+    """
+    word, _, text = radius.rpartition(":")
+    exponent = {"": math.inf, "linf": math.inf, "l1": 1.0}.get(word)
+    if word.startswith("lp"):
+        exponent = finite_number(word[2:])
+    size = finite_number(text)
+    if exponent is None or not exponent >= 1.0 or size is None or size < 0.0:
+        raise ModelError(
+            "--radius must be a number R >= 0, or l1:R, linf:R, lpP:R with P >= 1 (lp2:0.1, say); "
+            f"got '{radius}'."
+        )
+    return exponent, size
 
 
 def solution_in(path: str) -> Solution:
@@ -166,25 +192,19 @@ def state_number(model: AnyModel, text: str | None) -> int:
         return int(model.initial[0])
     if text.isdecimal() and int(text) < model.states:
         return int(text)
-    values = {}
-    for entry in text.split(","):
-        name, _, value = entry.partition("=")
-        word = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
-        if not word.lstrip("-").isdecimal():
-            raise ModelError(
-                f"--state must be like x=1,y=2 or a state's number, 0..{model.states - 1}; got "
-                f"{text!r}."
-            )
-        values[name.strip()] = int(word)
+    words = {name: plain_value(value) for name, value in map(_entry, text.split(","))}
+    values = {name: int(value) for name, value in words.items() if isinstance(value, int)}
+    if len(values) < len(words):
+        raise ModelError(
+            f"--state must be like x=1,y=2 or a state's number, 0..{model.states - 1}; got "
+            f"{text!r}."
+        )
     return model.find(**values)
 
 
-def number(option: str, text: str) -> float:
-    """Return the number that an option must be."""
-    value = finite_number(text)
-    if value is None:
-        raise ModelError(f"{option} must be a number, got '{text}'.")
-    return value
+def _entry(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.strip(), value.strip()
 
 
 def check_positive(**options: float | None) -> None:

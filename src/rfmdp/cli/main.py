@@ -90,7 +90,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except RfmdpError as error:
         complain(str(error))
     except click.ClickException as error:
-        complain(_usage(error))
+        text = " ".join(error.format_message().split())
+        context = getattr(error, "ctx", None)
+        text = text if text.endswith("?") else text.removesuffix(".") + "."
+        complain(f"{text} See `{context.command_path if context else 'rfmdp'} --help`.")
     except KeyboardInterrupt:
         complain("interrupted; files are as they were, or complete.")
         return INTERRUPTED
@@ -109,7 +112,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     if COMPLETING in os.environ:
-        return _complete(os.environ[COMPLETING])
+        from click.shell_completion import shell_complete
+
+        return shell_complete(app, {}, "rfmdp", COMPLETING, os.environ[COMPLETING])
     try:
         # not `app.main`, which has its own ways with Ctrl-C and closed pipes
         with app.make_context("rfmdp", list(arguments)) as context:
@@ -121,20 +126,6 @@ def _run(arguments: Sequence[str]) -> int:
     return CERTIFIED if code is None else code
 
 
-def _complete(instruction: str) -> int:
-    """Print what a shell asks for, the script (`bash_source`) or words (`bash_complete`)."""
-    from click.shell_completion import shell_complete
-
-    return shell_complete(app, {}, "rfmdp", COMPLETING, instruction)
-
-
 def leave_pipe() -> None:
     """Say nothing more: whoever read our output has left, and Python flushes once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _usage(error: click.ClickException) -> str:
-    text = " ".join(error.format_message().split())
-    context = getattr(error, "ctx", None)
-    text = text if text.endswith("?") else text.removesuffix(".") + "."
-    return f"{text} See `{context.command_path if context else 'rfmdp'} --help`."

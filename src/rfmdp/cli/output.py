@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from shutil import get_terminal_size
 
 from rfmdp.writing import handling_interrupts, leave_now
@@ -16,10 +16,11 @@ from rfmdp.writing import handling_interrupts, leave_now
 CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2  # exit codes
 PATIENCE = 1.0  # seconds before progress is shown at a terminal
 REFRESH = 0.1  # seconds between two updates there
-ERASE = "\033[K"  # the rest of the line, at a terminal
+ERASE = "\r\033[K"  # the line, at a terminal
 PLAIN = 20.0  # seconds between two lines elsewhere
 INTERRUPTED = 130  # exit code
 GRACE = 5.0  # seconds for what is under way to end
+COMPILING = "preparing compiled code, which takes a minute once after installation"
 _noted = threading.Event()
 
 
@@ -27,7 +28,7 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`resume=`": "--resume",
     "`length=`": "--length",
     "`stop=StopWhen(guarantee=...)`": "--target",
-    "`LpBall`s instead of `with_radius`": "--set l1:R instead of --radius R",
+    "`LpBall`s instead of `with_radius`": "--radius l1:R",
     "`Exact()`": "--inner exact",
     "`automaton=read_automaton(FILE)`": "--automaton FILE",
     "`p_min=`": "--p-min",
@@ -85,8 +86,7 @@ class ShownProgress:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._terminal = sys.stderr.isatty() and not quiet
         self._clock = threading.Thread(target=self._tick, daemon=True)
-        if not quiet:
-            self._clock.start()
+        self._clock.start()
 
     def building(self, states: int, transitions: int) -> None:
         """Take note of states and transitions so far."""
@@ -104,28 +104,26 @@ class ShownProgress:
             return
         with self._lock:
             self._shown = now
-            seconds = f"{self._what}: {now - self._started:.0f} s"
-            line = f"{seconds}, {text}" if text else seconds
+            line = f"{self._what}: {now - self._started:.0f} s{', ' if text else ''}{text}"
             if self._terminal:  # a line that is too long would not be written over
-                line = f"\r{line[: get_terminal_size().columns - 1]}{ERASE}"
+                line = f"{ERASE}{line[: get_terminal_size().columns - 1]}"
             print(line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Remove the line that changes."""
         with self._lock:
             if self._terminal and self._shown:
-                print(f"\r{ERASE}", end="", file=sys.stderr, flush=True)
+                print(ERASE, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Show nothing more."""
         self._ended.set()
-        if self._clock.is_alive():
-            self._clock.join()
+        self._clock.join()
         self.clear()
 
     def _tick(self) -> None:
         """Let seconds go on while a step reports nothing."""
-        while not self._ended.wait(PATIENCE):
+        while not self._ended.wait(PATIENCE or REFRESH):
             self.say(self._text)
 
 
@@ -133,39 +131,16 @@ class ShownProgress:
 def showing_progress(what: str, *, quiet: bool = False) -> Iterator[ShownProgress]:
     """Show progress while something runs."""
     shown = ShownProgress(what, quiet)
+    preparing: AbstractContextManager[None] = nullcontext()
+    if "rfmdp.kernels.decorator" in sys.modules:
+        from rfmdp.kernels.decorator import when_compiling
+
+        preparing = when_compiling(lambda: shown.say(COMPILING))
     try:
-        with _heard_compiler(shown):
+        with preparing:
             yield shown
     finally:
         shown.close()
-
-
-@contextmanager
-def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
-    """Let the user see that the first minute goes into compiling."""
-    if "rfmdp.kernels.decorator" not in sys.modules:
-        yield
-        return
-    from rfmdp.kernels.decorator import when_compiling
-
-    listeners = ExitStack()
-
-    def listen() -> None:
-        from numba.core import event
-
-        class Compiling(event.Listener):  # type: ignore[misc]
-            """Hears when numba compiles a kernel that it has not saved."""
-
-            def on_start(self, _: object) -> None:
-                shown.say("compiling, once after installation")
-
-            def on_end(self, _: object) -> None:
-                pass
-
-        listeners.enter_context(event.install_listener("numba:compile", Compiling()))
-
-    with listeners, when_compiling(listen):
-        yield
 
 
 @contextmanager

@@ -200,7 +200,7 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
     >>> remaining(Spec(Until("safe", "goal", latest=5)), 2).objective.latest
     3
     """
-    most = horizon(spec)
+    most = spec.objective.span[1]
     steps_left = None if most is None else most - steps
     if steps_left is not None and steps_left <= 0:
         return None
@@ -220,8 +220,3 @@ def _decided(problem: Problem, step: int) -> BoolArray:
     """Return where (S,) the value is known when some steps are gone, whatever is done there."""
     number = len(problem.steps) - 1 - step
     return problem.steps[number].fixed if number >= 0 else problem.terminal
-
-
-def horizon(spec: Spec) -> int | None:
-    """Return the number of steps of a specification; None if it has no last one."""
-    return spec.objective.span[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, BudgetUntil, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
-from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
+from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment
 from rfmdp.sets.families import Singleton
@@ -108,7 +108,7 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
             f"{state!r}; `model.find(x=1, y=2)` tells it."
         )
     budget = isinstance(solution.spec.objective, BudgetUntil)
-    most = solution.spec.objective.layers if budget else horizon(solution.spec)
+    most = solution.spec.objective.layers if budget else solution.spec.objective.span[1]
     if step < 0 or (most is not None and step >= max(most, 1)):
         range_ = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
         raise ModelError(f"explain: the step must be {range_}, got {step}.")
@@ -130,52 +130,6 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
     )
 
 
-def gains(
-    solution: Solution, marginals: Sequence[int] | None = None, *, limits: Limits | None = None
-) -> list[tuple[str, float]]:
-    """Return (marginal, gain), the largest gain first: what knowing one marginal would be worth.
-
-    A gain is how much the guarantee in the initial state improves if the marginal is its nominal
-    distribution for sure and all others stay uncertain; each takes a solve of its own. Gains come
-    from proven bounds on both sides, so they are at least what is said.
-
-    Parameters
-    ----------
-    marginals
-        Which to look at; by default all that the policy can meet.
-    """
-    model, sign = solution.explicit_model, solution.spec.agent.sign
-    start = int(model.initial[0])
-    ids = uncertain_marginals(solution) if marginals is None else list(marginals)
-    worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
-    pairs = []
-    for j in ids:
-        settled = model.with_marginals(_with_known(model.marginals, j))
-        better = solve(settled, solution.spec, limits=limits, warm=solution).at(start)
-        gain = (better.lower if sign > 0 else better.upper) - worst
-        pairs.append((model.marginal_name(j), max(sign * gain, 0.0)))
-    return sorted(pairs, key=lambda pair: -pair[1])
-
-
-def uncertain_marginals(solution: Solution) -> list[int]:
-    """Return the uncertain marginals that the policy can meet."""
-    model = solution.explicit_model
-    states = reached(solution, model.states, model.transitions)
-    rows = np.unique(solution.policy.rows[:, states])
-    ids = np.unique(model.row_marginals[entries(model.marginal_ptr, rows)])
-    flexible = np.maximum.reduceat(
-        model.marginals.upper - model.marginals.lower, model.marginals.outcome_ptr[:-1]
-    )
-    return [int(j) for j in ids if flexible[j] > 0.0]
-
-
-def _with_known(marginals: Marginals, j: int) -> Marginals:
-    """Return the sets with one replaced by its nominal member."""
-    sets = list(marginals)
-    sets[j] = Singleton(marginals.nominal[segment(marginals.outcome_ptr, j)])
-    return Marginals.from_sets(sets)
-
-
 def _choices(options: Decisions) -> Iterator[ActionValue]:
     for row, low, high in zip(options.rows, options.lower, options.upper, strict=True):
         name = options.model.choice_name(int(row))
@@ -185,21 +139,12 @@ def _choices(options: Decisions) -> Iterator[ActionValue]:
 def _answers(options: Decisions, place: int) -> Iterator[MarginalShift]:
     model, sets = options.model, options.model.marginals
     for j, answer in options.marginals(place):
-        first = int(sets.outcome_ptr[j])
-        names = model.outcome_names[first : first + len(answer)] if model.outcome_names else ()
-        yield MarginalShift(
-            _name(model, j),
-            tuple(
-                OutcomeShift(
-                    names[o] if names else f"outcome {o + 1}",
-                    float(sets.lower[first + o]),
-                    float(sets.upper[first + o]),
-                    float(sets.nominal[first + o]),
-                    float(answer[o]),
-                )
-                for o in range(len(answer))
-            ),
-        )
+        inside = segment(sets.outcome_ptr, j)
+        names = model.outcome_names[inside] or [f"outcome {o + 1}" for o in range(len(answer))]
+        columns = (sets.lower[inside], sets.upper[inside], sets.nominal[inside], answer)
+        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        shifts = (OutcomeShift(name, *row) for name, row in zip(names, numbers, strict=True))
+        yield MarginalShift(_name(model, j), tuple(shifts))
 
 
 def _name(model: FactoredMDP, j: int) -> str:
@@ -286,38 +231,53 @@ class IdentifierGain:
         return f"{self.gain:10.4g} {self.samples:10d} {self.width:9.3g}  {self.identifier}"
 
 
-def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
+def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[IdentifierGain]:
     """Return identifiers, those first of which samples would help the guarantee most.
 
     A gain is how much the guarantee of the initial state improves if an identifier is known to be
-    what its samples suggest, while all others stay as uncertain as they are; the agent may change
-    its policy for it. Identifiers that help only together with others have gain 0. They follow
-    by their samples, fewest first. Each gain is a solve of its own: those with the fewest samples
-    are tried first, and as many as there is time for.
+    its nominal distribution (what its samples suggest), while all others stay as uncertain as they
+    are; the agent may change its policy for it. Gains come from proven bounds on both sides, so
+    they are at least what is said. Identifiers that help only together with others have gain 0.
+    They follow by their samples, fewest first. Each gain is a solve of its own: those with the
+    fewest samples are tried first, and as many as there is time for.
 
     Returns nothing for a run that proves nothing.
     """
-    if run.solution is None:
+    solution = result.solution if isinstance(result, Run) else result
+    if solution is None:
         return []
-    sets = run.model.marginals
-    samples = np.add.reduceat(run.counts, sets.outcome_ptr[:-1])
+    model, sign = solution.explicit_model, solution.spec.agent.sign
+    sets, start = model.marginals, int(model.initial[0])
+    counts = result.counts if isinstance(result, Run) else np.zeros(len(sets.nominal))
+    samples = np.add.reduceat(counts, sets.outcome_ptr[:-1])
     widths = np.maximum.reduceat(sets.upper - sets.lower, sets.outcome_ptr[:-1])
-    candidates = sorted(_candidates(run.solution), key=lambda j: (samples[j], -widths[j]))
+    friendly = solve(
+        model, replace(solution.spec, nature=solution.spec.agent),
+        limits=Limits(precision=1e-2, seconds=5.0),
+    )  # fmt: skip
+    # those that the policy meets, or would meet with a friendly nature
+    candidates = {j for found in (solution, friendly) for j in _met(found) if widths[j] > 0.0}
+    worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
     deadline = time.monotonic() + seconds
     worth: list[IdentifierGain] = []
-    for j in candidates[:TRIED]:
+    for j in sorted(candidates, key=lambda j: (samples[j], -widths[j], j))[:TRIED]:
         remaining = deadline - time.monotonic()
         if remaining <= 0.0 and worth:
             break
-        ((name, gain),) = gains(run.solution, [j], limits=Limits(seconds=max(remaining, 0.1)))
+        known = list(sets)
+        known[j] = Singleton(sets.nominal[segment(sets.outcome_ptr, j)])
+        settled = model.with_marginals(Marginals.from_sets(known))
+        limits = Limits(seconds=max(remaining, 0.1))
+        better = solve(settled, solution.spec, limits=limits, warm=solution).at(start)
+        gain = max(sign * ((better.lower if sign > 0 else better.upper) - worst), 0.0)
+        name = model.marginal_name(j)
         worth.append(IdentifierGain(name, gain, int(samples[j]), float(widths[j])))
     return sorted(worth, key=lambda one: (-one.gain, one.samples))
 
 
-def _candidates(solution: Solution) -> list[int]:
-    """Return uncertain identifiers that the policy meets, or would meet with a friendly nature."""
-    friendly = solve(
-        solution.explicit_model, replace(solution.spec, nature=solution.spec.agent),
-        limits=Limits(precision=1e-2, seconds=5.0),
-    )  # fmt: skip
-    return sorted({*uncertain_marginals(solution), *uncertain_marginals(friendly)})
+def _met(solution: Solution) -> list[int]:
+    """Return the marginals that the policy can meet."""
+    model = solution.explicit_model
+    rows = np.unique(solution.policy.rows[:, reached(solution, model.states, model.transitions)])
+    met: list[int] = np.unique(model.row_marginals[entries(model.marginal_ptr, rows)]).tolist()
+    return met

@@ -6,11 +6,12 @@ import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.formats.files import SAVED, load
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP
@@ -20,7 +21,6 @@ from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states that are written at once
-Table: TypeAlias = dict[str, list[Any]]  # columns by name, all of one length
 NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
 
 
@@ -81,120 +81,81 @@ def _lines(solution: Solution) -> Iterator[Sequence[Any]]:
 
 
 def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
-    """Return the policy in a `.csv` file, for a model with its variables.
+    """Return the policy in a `.csv` file or in a saved result or run, for a model.
+
+    Lines of a table are matched by variables and names of actions. States that it does not know
+    may be left out as long as the policy cannot reach them.
 
     Raises
     ------
     FileError
-        If the file is missing, or is no policy.
+        If the file is missing, or holds no policy.
     ModelError
         If the policy does not fit the model.
     """
     place = Path(path)
+    if place.suffix == SAVED:
+        return _saved_policy(place, model)
     if place.suffix != ".csv":
         raise FileError(f"{place}: a policy is read from .csv, or a saved result.")
     try:
-        table = _read_csv(place)
-    except OSError as error:
-        raise FileError(f"{place}: cannot be read ({error.strerror}).") from error
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise FileError(f"{place}: is no policy ({error}).") from error
-    try:
-        return policy_from_table(model, table)
+        with place.open(encoding="utf-8", newline="") as file:
+            return policy_of_lines(list(csv.DictReader(file, strict=True)), model)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from None
+    except OSError as error:
+        raise FileError(f"{place}: cannot be read ({error.strerror}).") from error
+    except (ValueError, csv.Error) as error:
+        raise FileError(f"{place}: is no policy ({error}).") from error
 
 
-def _read_csv(path: Path) -> Table:
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file, strict=True))
-    if not lines:
-        raise FileError(f"{path}: has no decisions.")
-    if any(None in line or None in line.values() for line in lines):
-        raise FileError(f"{path}: lines must have as many cells as the heading.")
-    return {str(name): [line[name] for line in lines] for name in lines[0]}
-
-
-def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
-    """Return the policy in a file, for a model: of a saved result or run, or as `read_policy`.
-
-    Raises
-    ------
-    FileError
-        If there is no policy in the file.
-    ModelError
-        If it does not fit the model.
-    """
-    from rfmdp.formats.files import SAVED, load
-
-    if Path(path).suffix != SAVED:
-        return read_policy(path, model)
-    content = load(path)
+def _saved_policy(place: Path, model: FactoredMDP) -> Policy:
+    content = load(place)
     policy = content.policy if isinstance(content, Solution | Run) else content
     if not isinstance(policy, Policy):
-        raise FileError(f"{path}: must hold a policy, a solution or a learning run.")
+        raise FileError(f"{place}: must hold a policy, a solution or a learning run.")
     rows = policy.rows
     if rows.shape[1] != model.states or np.any(
         (rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])
     ):
         raise ModelError(
-            f"{path}: the policy is one for {rows.shape[1]:,} states, the model has "
+            f"{place}: the policy is one for {rows.shape[1]:,} states, the model has "
             f"{model.states:,}, or other choices; export it with `rfmdp policy` to match by names."
         )
     return policy
 
 
-def policy_from_table(model: FactoredMDP, table: Mapping[str, Sequence[Any]]) -> Policy:
-    """Return the policy of a table for a model with the same variables.
-
-    States that the table does not know may be left out as long as the policy cannot reach them.
-
-    Raises
-    ------
-    ModelError
-        If a column is missing, a line names no state or action of the model, or a state that the
-        policy reaches has no line.
-    """
-    names = list(model.state_columns())
-    missing = [name for name in (*names, ACTION) if name not in table]
+def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> Policy:
+    """Return the policy of the lines of a table; see `read_policy`."""
+    states = model.state_columns()
+    missing = [name for name in (*states, ACTION) if not lines or name not in lines[0]]
     if missing:
         raise ModelError(
-            f"A policy for this model needs the columns {', '.join(names)}, {ACTION}; "
+            f"A policy for this model needs the columns {', '.join(states)}, {ACTION}; "
             f"missing: {', '.join(missing)}."
         )
-    steps = [int(x) for x in table[STEP]] if STEP in table else [0] * len(table[ACTION])
-    rows = np.full((max(steps, default=0) + 1, model.states), -1, dtype=np.int64)
-    index = {key: state for state, key in enumerate(_keys(model.state_columns(), names))}
-    numbers = table.get(NUMBER, [None] * len(steps))
-    lines = zip(_keys(table, names), steps, table[ACTION], numbers, strict=True)
-    for line, (key, step, action, number) in enumerate(lines, start=1):
-        if key not in index:
-            continue  # a state of the model that the policy was made for
-        rows[step, index[key]] = _row(model, index[key], str(action), number, line)
+    if any(None in (*line, *line.values()) for line in lines):
+        raise ModelError("Lines of a policy must have as many cells as the heading.")
+    index = {tuple(map(int, key)): k for k, key in enumerate(zip(*states.values(), strict=True))}
+    steps = [int(line.get(STEP, 0)) for line in lines]
+    rows = np.full((max(steps) + 1, model.states), -1, dtype=np.int64)
+    for number, (step, line) in enumerate(zip(steps, lines, strict=True), start=1):
+        state = index.get(tuple(_number(line[name]) for name in states))
+        if state is not None:  # else one of the model that the policy was made for
+            rows[step, state] = _row(model, state, line[ACTION], line.get(NUMBER), number)
     _require_reached(model, rows)
     return Policy(rows)
 
 
-def _keys(table: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Return the state of every line as a tuple of numbers."""
-    return [
-        tuple(_number(x) for x in line) for line in zip(*(table[n] for n in names), strict=True)
-    ]
-
-
-def _number(value: Any) -> int:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        value = {"true": 1, "false": 0}.get(word, word)
+def _number(text: str) -> int:
+    word = {"true": "1", "false": "0"}.get(text.strip().lower(), text)
     try:
-        return int(value)
+        return int(word)
     except ValueError:
-        raise ModelError(f"A variable of a policy must be a whole number, got {value!r}.") from None
+        raise ModelError(f"A variable of a policy must be a whole number, got {text!r}.") from None
 
 
-def _row(model: FactoredMDP, state: int, action: str, number: Any, line: int) -> int:
+def _row(model: FactoredMDP, state: int, action: str, number: str | None, line: int) -> int:
     """Return the row of a state that an action's name, or its number, stands for."""
     first = int(model.row_ptr[state])
     last = int(model.row_ptr[state + 1])

@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
-from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
+from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
@@ -35,7 +35,7 @@ def explorer(solution: Solution) -> str:
     steps = shown_steps(solution)
     options = [decisions(solution, states, step) for step in range(steps)]
     values = [step.value for step in options]
-    if horizon(solution.spec) is not None:  # what is left after the last step that is shown
+    if solution.spec.objective.span[1] is not None:  # what is left after the last step shown
         low, high = values_after(solution, steps)
         values.append((low[states], high[states]))
     arrays = {
@@ -63,7 +63,7 @@ def explorer(solution: Solution) -> str:
 
 def shown_steps(solution: Solution) -> int:
     """Return how many steps of a solution an explorer shows: all of a horizon that is not large."""
-    steps = horizon(solution.spec) or 1
+    steps = solution.spec.objective.span[1] or 1
     return steps if steps * solution.model.rows <= ROWS else 1
 
 

@@ -7,7 +7,7 @@ import math
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -21,10 +21,8 @@ from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
-from rfmdp.policies.decisions import horizon
 from rfmdp.record import Provenance
 from rfmdp.report.explorer import explorer, shown_steps
-from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
@@ -67,19 +65,10 @@ def write_report(
     results
         Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be given as
         it is, several in a list.
-    path
-        The file, replaced when all is written.
     title
         Of the page; by default the first result's.
     command
         How to make the results again, shown at the end.
-
-    Raises
-    ------
-    UnsupportedError
-        If something is no result, or there is none.
-    FileError
-        If the file cannot be written.
     """
     listed = [results] if isinstance(results, Solution | Run) else results
     sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []
@@ -95,7 +84,7 @@ def write_report(
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
     """Return the page of some sections."""
     heading = title or sections[0].title
-    charts = [asdict(chart) for chart in _charts([s.run for s in sections if s.run is not None])]
+    charts = _charts([s.run for s in sections if s.run is not None])
     explored = [s for s in sections if s.explorer is not None]
     left_out = explored[EXPLORERS:]
     explored = explored[:EXPLORERS]
@@ -124,7 +113,7 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
             f"another page for: {titles}.</p>"
         )
     if results := [s.cells for s in sections if s.cells]:
-        lines.append(f"<h2>Results</h2>{_folded(results)}")
+        lines.append(f"<h2>Results</h2>{_table(results)}")
     lines += _models(sections)
     lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
     lines.append(f"<script>{_asset('page.js')}</script></body></html>")
@@ -144,12 +133,9 @@ def _section(result: object) -> Section:
 
 
 def _solution_section(solution: Solution) -> Section:
-    model = solution.model
-    first = int(solution.model.initial[0])
-    bounds = solution.at(first)
-    title = str(solution.spec)
-    status = solution.status
-    side = _one_side(solution)
+    model, title, status = solution.model, str(solution.spec), solution.status
+    first = int(model.initial[0])
+    bounds, side = solution.at(first), _one_side(solution)
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
         f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
@@ -196,68 +182,38 @@ def _run_section(run: Run) -> Section:
     )  # fmt: skip
 
 
-@dataclass(slots=True)
-class Line:
-    """A line of a chart.
-
-    band : lower and upper end at every point, or nothing
-    """
-
-    name: str
-    points: list[tuple[float, float]]
-    note: str = ""
-    dashed: bool = False
-    band: list[tuple[float, float]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Chart:
-    """Lines over one axis."""
-
-    title: str
-    x: str
-    y: str
-    log: bool
-    lines: list[Line]
-
-
-def _charts(runs: Sequence[Run]) -> list[Chart]:
+def _charts(runs: Sequence[Run]) -> list[dict[str, object]]:
     """Return the curves of runs, the seeds of a method together; none if nothing was evaluated."""
     methods: dict[str, list[Run]] = {}
     for run in runs:
         methods.setdefault(run.settings.get("method", "learning"), []).append(run)
-    lines = [_mean(name, same, column) for name, same in methods.items() for column in CURVES]
-    lines = [line for line in lines if line.points]
+    curves = [_curve(name, same, column) for name, same in methods.items() for column in CURVES]
+    lines = [line for line in curves if line["points"]]
     title = "Learning: guarantee (dashed) and true value of the policy (solid)"
-    if any(line.band for line in lines):
+    if any(line["band"] for line in lines):
         title += ", mean and standard deviation over seeds"
     if any(run.alarms for run in runs):
         title += "; after an alarm nothing is guaranteed"
-    return [Chart(title, "trajectories", "value", True, lines)] if lines else []
+    chart = {"title": title, "x": "trajectories", "y": "value", "log": True, "lines": lines}
+    return [chart] if lines else []
 
 
-def _mean(name: str, runs: Sequence[Run], column: str) -> Line:
-    word, dashed = CURVES[column]
-    points = [
-        (float(x), float(y), float(d))
-        for x, y, d in zip(*_band(runs, column), strict=True)
-        if x > 0 and math.isfinite(y)
-    ]
-    ends = [(y - d, y + d) for _, y, d in points] if len(runs) > 1 else []
-    return Line(name, [(x, y) for x, y, _ in points], word, dashed, ends)
-
-
-def _band(runs: Sequence[Run], column: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return trajectories, mean and deviation of a column where all runs were evaluated."""
+def _curve(name: str, runs: Sequence[Run], column: str) -> dict[str, object]:
+    """Return the mean of a column over runs where all were evaluated, with a band of deviations."""
     common = set.intersection(*({p.trajectories for p in run.history} for run in runs))
-    where = np.array(sorted(common), dtype=np.float64)
-    lines = []
-    for run in runs:
-        at = dict(zip(run.column("trajectories"), run.column(column), strict=True))
-        lines.append([at[x] for x in where])
-    values = np.array(lines, dtype=np.float64)
-    values[~np.isfinite(values)] = np.nan
-    return where, values.mean(axis=0), values.std(axis=0)
+    points, band = [], []
+    for x in sorted(common - {0}):
+        at = (
+            dict(zip(run.column("trajectories"), run.column(column), strict=True)) for run in runs
+        )
+        values = np.array([values[x] for values in at])
+        if np.all(np.isfinite(values)):
+            mean, deviation = float(values.mean()), float(values.std())
+            points.append((float(x), mean))
+            band.append((mean - deviation, mean + deviation))
+    note, dashed = CURVES[column]
+    band = band if len(runs) > 1 else []
+    return {"name": name, "points": points, "note": note, "dashed": dashed, "band": band}
 
 
 def _nature(solution: Solution) -> str:
@@ -278,17 +234,12 @@ def _one_side(solution: Solution) -> str:
     return "lower bound" if sides[0] else "upper bound"
 
 
-def _origin(origin: Provenance) -> str:
-    """Return what is known of where a model comes from: file, constants, sets, command."""
-    lines = "<br>".join(f"{word}: {escape(text)}" for word, text in origin.lines())
-    return f'<p class="soft" data-role="origin">{lines}</p>'
-
-
 def _models(sections: Sequence[Section]) -> list[str]:
     """Return where the models come from, and the text of each once."""
     origins = [s.origin for s in sections if s.origin is not None]
     texts = {origin.digest: origin for origin in origins if origin.text}
-    shown = list(dict.fromkeys(filter(None, map(_origin, origins))))
+    said = ("<br>".join(f"{word}: {escape(text)}" for word, text in o.lines()) for o in origins)
+    shown = [f'<p class="soft" data-role="origin">{lines}</p>' for lines in dict.fromkeys(said)]
     shown += [
         f'<details class="card"><summary>text of {escape(origin.name)}</summary>'
         f"<pre>{escape(origin.text)}</pre></details>"
@@ -306,25 +257,21 @@ def _holds(run: Run) -> str:
     return f"holds with probability {1.0 - run.beta:g} ({run.validity})"
 
 
-def _folded(lines: Sequence[Cells]) -> str:
-    """Return a table; a long one is folded."""
-    if len(lines) <= LONG:
-        return _table(lines)
-    return f"<details><summary>table of {len(lines)} lines</summary>{_table(lines)}</details>"
-
-
 def _table(lines: Sequence[Cells]) -> str:
-    """Return a table with the columns that occur in its lines."""
+    """Return a table with the columns that occur in its lines; a long one is folded."""
     columns = list(dict.fromkeys(name for cells in lines for name in cells))
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     body = "".join(
         "<tr>" + "".join(_cell(name, cells.get(name, "")) for name in columns) + "</tr>"
         for cells in lines
     )
-    return (
+    table = (
         f'<div class="scroll card"><table class="sortable"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
+    if len(lines) <= LONG:
+        return table
+    return f"<details><summary>table of {len(lines)} lines</summary>{table}</details>"
 
 
 def _cell(name: str, content: str | float) -> str:
@@ -339,8 +286,15 @@ def _cell(name: str, content: str | float) -> str:
 
 
 def _scope(solution: Solution) -> str:
-    """Return a line that says what the explorer shows."""
-    last = horizon(solution.spec) or 1
+    """Return a line that says what the explorer shows, and what an automaton's states mean."""
+    memory = ""
+    if solution.product is not None:
+        names = solution.product.table.names
+        listed = "; ".join(f"{number} is {name}" for number, name in enumerate(names[:AUTOMATON]))
+        more = f"; and {len(names) - AUTOMATON} more" if len(names) > AUTOMATON else ""
+        variable = solution.explicit_model.variables[-1].name
+        memory = f" The variable {variable} is the state of the automaton: {escape(listed)}{more}."
+    last = solution.spec.objective.span[1] or 1
     steps = " A slider chooses the step of the finite horizon."
     if shown_steps(solution) < last:
         steps = f" The horizon is finite: decisions are those of the first of {last} steps."
@@ -348,19 +302,8 @@ def _scope(solution: Solution) -> str:
         '<p class="soft">States that the policy can reach, the nearest first. Values are proven '
         "bounds; that of a state is at least as good as the bound of the action that is taken "
         f"there, so it can be better than the guarantee above.{steps if last > 1 else ''}"
-        f"{_memory(solution)}</p>"
+        f"{memory}</p>"
     )
-
-
-def _memory(solution: Solution) -> str:
-    """Return a line that says what the automaton's states stand for, if there is an automaton."""
-    if solution.product is None:
-        return ""
-    names = solution.product.table.names
-    listed = "; ".join(f"{number} is {name}" for number, name in enumerate(names[:AUTOMATON]))
-    more = f"; and {len(names) - AUTOMATON} more" if len(names) > AUTOMATON else ""
-    variable = solution.explicit_model.variables[-1].name
-    return f" The variable {variable} is the state of the automaton: {escape(listed)}{more}."
 
 
 def _environment(command: str, results: Sequence[str]) -> str:

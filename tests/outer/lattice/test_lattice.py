@@ -509,7 +509,12 @@ def test_what_needs_transitions_says_so():
     """One line, not an AttributeError."""
     model = rf.parse_lattice(network(4)).with_radius(0.1)
     solution = rf.solve(model, 'R{"running"}maxmin=? [ C<=2 ]')
-    for act in (lambda s: rf.explain(s, 0), rf.gains, lambda s: s.to_frame(), lambda s: s.nature()):
+    for act in (
+        lambda s: rf.explain(s, 0),
+        rf.collect_next,
+        lambda s: s.to_frame(),
+        lambda s: s.nature(),
+    ):
         with pytest.raises(rf.UnsupportedError, match="written out"):
             act(solution)
     with pytest.raises(rf.UnsupportedError, match="exact method"):

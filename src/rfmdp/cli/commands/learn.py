@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import click
 
 from rfmdp.cli.arguments import check_positive, constants, finite_number
 from rfmdp.cli.output import (
@@ -25,7 +22,7 @@ from rfmdp.cli.output import (
     showing_progress,
     spoken_warnings,
 )
-from rfmdp.cli.signature import MODEL, RUNS, Const, Jobs, Option, Prop, Props, Scheduler, command
+from rfmdp.cli.signature import Const, Jobs, Json, Model, Prop, Props, Scheduler, command
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
@@ -45,79 +42,72 @@ LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 @command
 def learn(
-    model: Annotated[str | None, MODEL] = None,
+    model: Model,
     props: Props = None,
     prop: Prop = (),
     const: Const = (),
-    beta: Annotated[float, Option("Largest probability that the guarantee is wrong.")] = 1e-4,
+    beta: Annotated[float, "--beta", "Largest probability that the guarantee is wrong."] = 1e-4,
     p_min: Annotated[
-        float | None, Option("Assumed least probability of declared outcomes.")
+        float | None, "--p-min", "Assumed least probability of declared outcomes."
     ] = None,
-    trajectories: Annotated[int, Option("Trajectories, at most.", section="Stopping")] = 100_000,
+    trajectories: Annotated[int, "--trajectories", "Trajectories, at most."] = 100_000,
     target: Annotated[
-        float | None, Option("Stop when the guarantee is at least (costs: at most) this.")
+        float | None, "--target", "Stop when the guarantee is at least (costs: at most) this."
     ] = None,
     gap: Annotated[
-        float | None, Option("Stop when guarantee and optimistic bound are this close.")
+        float | None, "--gap", "Stop when guarantee and optimistic bound are this close."
     ] = None,
-    timeout: Annotated[float | None, Option("Seconds per seed, reading included.")] = None,
+    timeout: Annotated[float | None, "--timeout", "Seconds per seed, reading included."] = None,
     method: Annotated[
-        str,
-        Option(
-            "Method; `rfmdp learn --method list` prints all.",
-            section="Method",
-        ),
+        str, "--method", "Method: anytime, tied, or a baseline of the paper (docs/learning.md)."
     ] = "anytime",
     rewards: Annotated[
-        str, Option(f"Rewards: {', '.join(REWARDS)}; learned ones lie in the range.")
+        str, "--rewards", f"Rewards: {', '.join(REWARDS)}; learned ones lie in the range."
     ] = "known",
     length: Annotated[
-        int | None,
-        Option("Steps of a trajectory; default: of the domain, or 100.", section="Samples"),
+        int | None, "--length", "Steps of a trajectory; default: of the domain, or 100."
     ] = None,
     env: Annotated[
         str | None,
-        Option(
-            "Learn from a Gymnasium environment, of which MODEL is the structure: "
-            "NAME or NAME(OPTION=VALUE, ...)."
-        ),
+        "--env",
+        "Learn from a Gymnasium environment, of which MODEL is the structure: "
+        "NAME or NAME(OPTION=VALUE, ...).",
     ] = None,
     actions: Annotated[
         str | None,
-        Option("Names of the environment's actions, in its order: left,down,right,up."),
+        "--actions",
+        "Names of the environment's actions, in its order: left,down,right,up.",
     ] = None,
     data: Annotated[
         tuple[str, ...],
-        Option(
-            "Learn from recorded transitions: .parquet, .csv, .arrow, or a folder of these; "
-            "repeatable."
-        ),
+        "--data",
+        "Learn from recorded transitions: .parquet, .csv, .arrow, or a folder of these; "
+        "repeatable.",
     ] = (),
     selection: Annotated[
         str,
-        Option(
-            "Whether rows were left out for their outcome: none, unknown, outcome. Only none "
-            "gives a guarantee."
-        ),
+        "--selection",
+        "Whether rows were left out for their outcome: none, unknown, outcome. Only none "
+        "gives a guarantee.",
     ] = "unknown",
     column: Annotated[
         tuple[str, ...],
-        Option("x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable."),
+        "--column",
+        "x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable.",
     ] = (),
-    seed: Annotated[int, Option("First seed.", section=RUNS)] = 0,
-    seeds: Annotated[int, Option("Number of seeds.")] = 1,
+    seed: Annotated[int, "--seed", "First seed."] = 0,
+    seeds: Annotated[int, "--seeds", "Number of seeds."] = 1,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
-    as_json: Annotated[
-        bool,
-        Option("Print one JSON object per seed, a line each.", "--json", section="Output"),
-    ] = False,
+    as_json: Json = False,
     output: Annotated[
         str | None,
-        Option("Run file, saved at every evaluation; several seeds: NAME-SEED.", "-o --output"),
+        "-o",
+        "--output",
+        "Run file, saved at every evaluation; several seeds: NAME-SEED.",
     ] = None,
     resume: Annotated[
-        bool, Option("Continue the run file; give the same options as before.")
+        bool, "--resume", "Continue the run file; give the same options as before."
     ] = False,
 ) -> int:
     """Learn a policy with a guarantee, from samples or recorded data.
@@ -127,11 +117,6 @@ def learn(
     2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
     started = time.monotonic()
-    if method == "list":
-        print("\n".join(_method_lines()))
-        return CERTIFIED
-    if model is None:
-        raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
     from rfmdp.cli.models import command_line, property_and_blueprint
     from rfmdp.domains.table import find
@@ -140,11 +125,18 @@ def learn(
 
     chosen, paid = find_method(method), _rewards(rewards)
     check_positive(
-        trajectories=trajectories, length=length, timeout=timeout, seeds=seeds, jobs=jobs,
-        beta=beta, gap=gap,
-    )  # fmt: skip
-    _check_numbers(beta, p_min, target)
-    _check_together(data, env, seeds > 1 or scheduler is not None, resume, output)
+        trajectories=trajectories, length=length, timeout=timeout, seeds=seeds, jobs=jobs, gap=gap
+    )
+    if target is not None and not math.isfinite(target):
+        raise ModelError(f"--target must be a finite number, got {target}.")
+    many = seeds > 1 or scheduler is not None  # they learn in other processes
+    if resume and output is None:
+        raise ModelError("--resume needs the run file: give it with -o FILE.")
+    if (data or env) and (many or (data and env)):
+        raise ModelError(
+            "--data is read once, and --env is one source; leave out --seeds and --scheduler, and "
+            "give one of them."
+        )
     check_writable(output)
     values = constants(const)
     request, blueprint = property_and_blueprint(model, props, prop, values)
@@ -159,16 +151,16 @@ def learn(
         source = read_data(hidden, data, selection, column)
     elif env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
-    seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
+    patience = math.inf if timeout is None else timeout
+    seconds = max(patience - (time.monotonic() - started), LEAST)
     numbers = range(seed, seed + seeds)
-    alone = seeds == 1 and scheduler is None  # others learn in other processes
-    print_result = partial(_print_result, seeds > 1, source if data else None, as_json)
+    listed = ", ".join(f"{name}={value}" for name, value in values.items())
     try:
         with showing_progress("learning") as show:
 
             def done(result: TaskResult) -> None:
                 show.clear()
-                print_result(result)
+                _print_result(seeds > 1, source if data else None, as_json, result)
 
             results = learn_seeds(
                 source,
@@ -176,21 +168,19 @@ def learn(
                 numbers,
                 jobs=jobs,
                 scheduler=scheduler,
-                patience=math.inf if timeout is None else timeout,
+                patience=patience,
                 file=output,
-                progress=partial(_show_progress, show, trajectories) if alone else None,
+                progress=None if many else partial(_show_progress, show, trajectories),
                 done=done,
                 method=chosen,
                 rewards=paid,
                 beta=beta,
-                stop=rfmdp.StopWhen(
-                    trajectories, guarantee=target, gap=gap, seconds=max(seconds, LEAST)
-                ),
+                stop=rfmdp.StopWhen(trajectories, guarantee=target, gap=gap, seconds=seconds),
                 length=length or (LENGTH if setup is None else setup.length),
                 local={} if setup is None else setup.local_states,
                 p_min=p_min,
                 resume=resume,
-                name=_name(env or model, values),
+                name=f"{env or model} ({listed})" if listed else env or model,
             )
     except KeyboardInterrupt:
         files = () if output is None else (seed_file(output, n, numbers) for n in numbers)
@@ -199,11 +189,11 @@ def learn(
                 "the same command with --resume continues at the last evaluation.", kind="note"
             )
         raise
-    runs = [result.value for result in results if result.error is None]
     errors = [result.error for result in results if result.error is not None]
     if not all(isinstance(error, AssumptionAlarm) for error in errors):
         return USER_ERROR
-    return NOT_CERTIFIED if errors or any(run.alarms for run in runs) else CERTIFIED
+    alarmed = errors or any(result.value.alarms for result in results)
+    return NOT_CERTIFIED if alarmed else CERTIFIED
 
 
 def _rewards(text: str) -> RewardRange | None:
@@ -245,69 +235,27 @@ def _column(text: str) -> tuple[str, str | None]:
     return name, column or None
 
 
-def _check_numbers(beta: float, p_min: float | None, target: float | None) -> None:
-    """Refuse numbers out of range."""
-    for option, chance in (("--beta", beta), ("--p-min", p_min)):
-        if chance is not None and not 0.0 <= chance < 1.0:
-            raise ModelError(f"{option} must be a probability below 1, got {chance}.")
-    if target is not None and not math.isfinite(target):
-        raise ModelError(f"--target must be a finite number, got {target}.")
-
-
-def _check_together(
-    data: tuple[str, ...], env: str | None, many: bool, resume: bool, output: str | None
-) -> None:
-    """Refuse options that do not go together; `many` are several seeds, or a cluster."""
-    if resume and output is None:
-        raise ModelError("--resume needs the run file: give it with -o FILE.")
-    if data and many:
-        raise ModelError("--data is read once; leave out --seeds and --scheduler.")
-    if env and (data or many):
-        raise ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
-
-
-def _print_run(run: Run, seed: int, data: Log | None, as_json: bool) -> None:
-    """Print a run, and what is to be said about recorded data, if it was learned from any."""
+def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> None:
+    """Print the run of a seed, and what is to be said about recorded data; several may go on."""
     from rfmdp.policies.explain import collect_next
 
+    seed, error = result.task.seed, result.error
+    if error is not None and many:
+        if as_json:
+            print(json.dumps({"seed": seed, "error": str(error).partition("\n")[0]}), flush=True)
+        complain(f"seed {seed}: {error}")
+        return
+    run: Run = result.require()
     gains = [] if data is None or run.alarms else collect_next(run)
-    if not as_json:
-        print("\n".join(_run_lines(run, seed)))
-        if data is not None:
-            print("\n".join(_data_lines(run, gains)))
-    else:
+    if as_json:
         record = _run_record(run, seed)
         if data is not None:
-            listed = [asdict(one) for one in gains]
-            record["data"] = {"steps": data.steps, "collect_next": listed}
+            next_ = [asdict(one) for one in gains]
+            record["data"] = {"steps": data.steps, "collect_next": next_}
         print(json.dumps(record))
+    else:
+        print("\n".join([*_run_lines(run, seed), *(_data_lines(run, gains) if data else ())]))
     sys.stdout.flush()
-
-
-def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> None:
-    """Print the run of a seed; of several, one may have failed, and the others go on."""
-    seed, error = result.task.seed, result.error
-    if error is None or not many:
-        _print_run(result.require(), seed, data, as_json)
-        return
-    if as_json:
-        print(json.dumps({"seed": seed, "error": str(error).partition("\n")[0]}), flush=True)
-    complain(f"seed {seed}: {error}")
-
-
-def _name(system: str, values: dict[str, str]) -> str:
-    """Return the model or environment with its constants, for people."""
-    listed = ", ".join(f"{name}={value}" for name, value in values.items())
-    return f"{system} ({listed})" if listed else system
-
-
-def _method_lines() -> Iterator[str]:
-    from rfmdp.learning.methods import METHODS
-
-    for name, method in METHODS.items():
-        head, *rest = textwrap.wrap(method.about, 59)
-        yield f"{name:<20} {head}"
-        yield from (f"{'':<20} {line}" for line in rest)
 
 
 def _run_lines(run: Run, seed: int) -> Iterator[str]:

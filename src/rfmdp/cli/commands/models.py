@@ -10,20 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rfmdp.cli.arguments import constants
-from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
-from rfmdp.cli.signature import (
-    Argument,
-    Const,
-    DomainName,
-    Floor,
-    Model,
-    Nominal,
-    OtherSet,
-    Prop,
-    Props,
-    Radius,
-    command,
-)
+from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain
+from rfmdp.cli.signature import Const, Model, Nominal, Prop, Props, Radius, command
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.writing import check_writable
 
@@ -48,15 +36,12 @@ def check(
     """
     import rfmdp
     from rfmdp.answers.batch import open_constants
-    from rfmdp.cli.models import chosen_properties, read_blueprint
+    from rfmdp.cli.models import build_written, chosen_properties, read_blueprint
 
     values = constants(const)
     requests = chosen_properties(model, props, prop)
     started = time.perf_counter()
-    with spoken_warnings(), showing_progress("building") as show:
-        built = read_blueprint(model).build(
-            values, also_known=open_constants(requests), progress=show.building
-        )
+    built = build_written(read_blueprint(model), values, also_known=open_constants(requests))
     print("\n".join(_facts(built, time.perf_counter() - started)))
     report = rfmdp.validate(built)
     print(report)
@@ -81,19 +66,21 @@ def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:
         "rows": f"{model.rows:,}",
         "transitions": f"{model.transitions:,}",
         "marginals": f"{len(model.marginals):,} (up to {largest} outcomes)",
-        "factors": ", ".join(model.factors) or "none",
-        "actions": ", ".join(name for name in model.actions if name) or "none",
-        "variables": ", ".join(f"{v.name}:[{v.low}..{v.high}]" for v in model.variables) or "none",
-        "labels": ", ".join(sorted(model.labels)) or "none",
-        "rewards": ", ".join(name or "(unnamed)" for name in model.rewards) or "none",
+        "factors": ", ".join(model.factors),
+        "actions": ", ".join(name for name in model.actions if name),
+        "variables": ", ".join(f"{v.name}:[{v.low}..{v.high}]" for v in model.variables),
+        "labels": ", ".join(sorted(model.labels)),
+        "rewards": ", ".join(name or "(unnamed)" for name in model.rewards),
         "built in": f"{seconds:.3f} s",
     }
     for name, fact in facts.items():
-        yield f"{name:<12}{fact}"
+        yield f"{name:<12}{fact or 'none'}"
 
 
 @command
-def domains(name: DomainName = None) -> None:
+def domains(
+    name: Annotated[str | None, "Domain to describe; all if left out."] = None,
+) -> None:
     """List the domains that MODEL may name; describe one."""
     from rfmdp.domains.table import DOMAINS, find
 
@@ -119,46 +106,36 @@ def _description(domain: Domain) -> Iterator[str]:
     yield from textwrap.wrap(f"{domain.title} ({domain.name}): {domain.about}", WIDTH)
     yield from ("", f"property   {domain.prop}")
     for title, version in domain.versions.items():
-        yield from (
-            "",
-            f"{title:<11}{version.states:,} states, {version.transitions:,} transitions",
-        )
-        values = ",".join(f"{key}={_word(value)}" for key, value in version.constants.items())
-        yield f"{'':<11}--const {values}"
+        yield ""
+        yield f"{title:<11}{version.states:,} states, {version.transitions:,} transitions"
+        words = {
+            k: str(x).lower() if isinstance(x, bool) else x for k, x in version.constants.items()
+        }
+        yield f"{'':<11}--const {','.join(f'{key}={word}' for key, word in words.items())}"
     if domain.differences:
         yield from ("", *textwrap.wrap(f"As published: {domain.differences}", WIDTH))
     yield from ("", f"file       {domain.path}")
 
 
-def _word(value: bool | int | float | str) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 @command
 def convert(
     model: Model,
-    target: Annotated[str, Argument("File to write: .tra, .umb or .rfmdp.")],
+    target: Annotated[str, "File to write: .tra, .umb or .rfmdp."],
     const: Const = (),
     radius: Radius = None,
-    set_: OtherSet = None,
-    floor: Floor = 0.0,
     nominal: Nominal = False,
 ) -> None:
     """Write a model in another format.
 
     A factored model is flattened for explicit formats; a note says what that changed.
     """
-    from rfmdp.cli.models import Uncertainty, build_with_sets, read_blueprint
+    from rfmdp.cli.models import build_written, read_blueprint
 
     place = Path(target)
     if place.suffix not in ENDINGS:
         raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
-    uncertainty = Uncertainty(radius, set_, floor, nominal)
-    values, blueprint = constants(const), read_blueprint(model)
-    with spoken_warnings(), showing_progress("building") as show:
-        built = build_with_sets(blueprint, values, uncertainty, progress=show.building)
-    write_model(built, place)
+    write_model(build_written(read_blueprint(model), constants(const), radius, nominal), place)
 
 
 def write_model(model: FactoredMDP, place: Path) -> None:
@@ -169,11 +146,8 @@ def write_model(model: FactoredMDP, place: Path) -> None:
         rfmdp.save(model, place)
         print(place)
         return
-    writers = {
-        ".tra": rfmdp.write_prism_explicit,
-        ".umb": rfmdp.write_umb,
-    }
-    files = writers[place.suffix](model, place)
+    write = rfmdp.write_umb if place.suffix == ".umb" else rfmdp.write_prism_explicit
+    files = write(model, place)
     if files.note:
         complain(files.note, kind="note")
     for path in files.paths:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,15 +20,13 @@ from rfmdp.cli.output import (
     spoken_warnings,
 )
 from rfmdp.cli.signature import (
-    Argument,
     Const,
-    Floor,
     Json,
     Model,
-    Option,
-    OtherSet,
+    Precision,
     Prop,
     Props,
+    Quiet,
     Radius,
     Result,
     command,
@@ -52,10 +47,11 @@ def explain(
     result: Result,
     state: Annotated[
         str | None,
-        Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
+        "--state",
+        "Values of all variables, x=1,y=2, or a number; default: the initial.",
     ] = None,
     step: Annotated[
-        int, Option("Steps gone, for finite horizons; what was paid, for budgets.")
+        int, "--step", "Steps gone, for finite horizons; what was paid, for budgets."
     ] = 0,
     as_json: Json = False,
 ) -> None:
@@ -82,22 +78,21 @@ def policy(
     result: Result,
     output: Annotated[
         str,
-        Option(
-            "File to write: .csv has the policy; .umb, .tra and .rfmdp have the model with "
-            "the policy fixed.",
-            "-o --output",
-        ),
+        "-o",
+        "--output",
+        "File to write: .csv has the policy; .umb, .tra and .rfmdp have the model with the "
+        "policy fixed.",
     ],
     nature: Annotated[
-        str, Option("In a model: sets, or what nature takes: worst, best, nominal.")
+        str, "--nature", "In a model: sets, or what nature takes: worst, best, nominal."
     ] = "sets",
 ) -> None:
     """Write the policy of a result, or the model with it fixed.
 
-    Tables have variables, action and proven bounds of every state. They and PRISM's strategies are
-    read again by `evaluate` and `simulate`, for any model with the same variables. A model has one
-    row per state; nature keeps its sets, or its choice is fixed. Steps and payments that the policy
-    counts become a variable.
+    Tables have variables, action and proven bounds of every state. They are read again by
+    `evaluate` and `simulate`, for any model with the same variables. A model has one row per state;
+    nature keeps its sets, or its choice is fixed. Steps and payments that the policy counts become
+    a variable.
     """
     import rfmdp
     from rfmdp.policies.induced import NatureChoice
@@ -118,16 +113,14 @@ def policy(
 def evaluate(
     model: Model,
     policy: Annotated[
-        str, Option("File of `solve -o`, `learn -o` or `policy -o`: .rfmdp, .csv, ...")
+        str, "--policy", "File of `solve -o`, `learn -o` or `policy -o`: .rfmdp, .csv, ..."
     ],
     props: Props = None,
     prop: Prop = (),
     const: Const = (),
-    precision: Annotated[float, Option("Wanted relative width of the bounds.")] = 1e-6,
+    precision: Precision = 1e-6,
     as_json: Json = False,
     radius: Radius = None,
-    set_: OtherSet = None,
-    floor: Floor = 0.0,
 ) -> int:
     """Evaluate a policy with the worst, best and nominal nature.
 
@@ -136,16 +129,14 @@ def evaluate(
     """
     import rfmdp
     from rfmdp.cli.answers import as_json as plain, proven_side
-    from rfmdp.cli.models import Uncertainty, property_and_model
-    from rfmdp.policies.files import open_policy
+    from rfmdp.cli.models import property_and_model
+    from rfmdp.policies.files import read_policy
     from rfmdp.temporal.solve import on_product
 
-    uncertainty = Uncertainty(radius, set_, floor)
-    request, subject = property_and_model(model, props, prop, const, uncertainty)
+    request, subject = property_and_model(model, props, prop, const, radius)
     spec = request.spec(subject, settled=not subject.uncertain)
     subject, spec = on_product(subject, spec)
-    chosen = open_policy(policy, subject)
-    limits = rfmdp.Limits(precision)
+    chosen = read_policy(policy, subject)
     worst = spec.agent.opposite
     rows: dict[str, Any] = {}
     with showing_progress("evaluating"):
@@ -153,13 +144,12 @@ def evaluate(
             ("worst", subject, worst), ("best", subject, worst.opposite),
             ("nominal", subject.nominal(), worst),
         ):  # fmt: skip
-            solution = rfmdp.evaluate(world, chosen, spec, nature=nature, limits=limits)
+            solution = rfmdp.evaluate(
+                world, chosen, spec, nature=nature, limits=rfmdp.Limits(precision)
+            )
             bounds = solution.at_initial()
-            rows[name] = {
-                "lower": plain(bounds.lower),
-                "upper": plain(bounds.upper),
-                "status": solution.status.name.lower(),
-            }
+            ends = {"lower": plain(bounds.lower), "upper": plain(bounds.upper)}
+            rows[name] = ends | {"status": solution.status.name.lower()}
             if name == ("worst" if spec.robust else "best"):
                 result = proven_side(bounds, spec.agent)
     if as_json:
@@ -180,31 +170,28 @@ def simulate(
     prop: Prop = (),
     const: Const = (),
     policy: Annotated[
-        str, Option("uniform, optimal, or a file of `solve`, `learn` or `policy`.")
+        str, "--policy", "uniform, optimal, or a file of `solve`, `learn` or `policy`."
     ] = "uniform",
     nature: Annotated[
-        str, Option("Probabilities: nominal, worst or best members of the sets.")
+        str, "--nature", "Probabilities: nominal, worst or best members of the sets."
     ] = "nominal",
-    trajectories: Annotated[
-        int, Option("Number of trajectories.", section="Trajectories")
-    ] = 10_000,
-    length: Annotated[int, Option("Steps of a trajectory, at most.")] = 100,
-    seed: Annotated[int, Option("Fixes all randomness.")] = 0,
-    as_json: Annotated[bool, Option("Print one JSON object.", "--json", section="Output")] = False,
+    trajectories: Annotated[int, "--trajectories", "Number of trajectories."] = 10_000,
+    length: Annotated[int, "--length", "Steps of a trajectory, at most."] = 100,
+    seed: Annotated[int, "--seed", "Fixes all randomness."] = 0,
+    as_json: Json = False,
     record: Annotated[
         str | None,
-        Option("File for all transitions, for `learn --data`: .parquet, .csv, .arrow."),
+        "--record",
+        "File for all transitions, for `learn --data`: .parquet, .csv, .arrow.",
     ] = None,
     radius: Radius = None,
-    set_: OtherSet = None,
-    floor: Floor = 0.0,
 ) -> None:
     """Simulate a policy, to estimate what a property measures.
 
     Probabilities are the nominal ones of the model, or others of its sets. Prints the mean with a
     95 % confidence interval of what trajectories of this length give, and the steps per second.
     """
-    from rfmdp.cli.models import Uncertainty, property_and_model
+    from rfmdp.cli.models import property_and_model
     from rfmdp.learning.simulation import scene_of
     from rfmdp.objective import BudgetUntil
     from rfmdp.outer.budget import unfolded
@@ -217,12 +204,11 @@ def simulate(
     if record is not None:
         check_ending(record)
     choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
-    uncertainty = Uncertainty(radius, set_, floor)
-    question, subject = property_and_model(model, props, prop, const, uncertainty)
-    decides = policy == "optimal" and subject.rows > subject.states
-    pushes = choice in (NatureChoice.WORST, NatureChoice.BEST)
-    spec = question.spec(subject, settled=not (decides or pushes))
-    subject, spec = on_product(subject, spec)
+    question, subject = property_and_model(model, props, prop, const, radius)
+    settled = choice is NatureChoice.NOMINAL and (
+        policy != "optimal" or subject.rows == subject.states
+    )
+    subject, spec = on_product(subject, question.spec(subject, settled=settled))
     chosen = _policy(policy, subject, spec)
     if chosen is not None and isinstance(spec.objective, BudgetUntil):
         subject, chosen, spec = unfolded(subject, chosen, spec)
@@ -237,18 +223,30 @@ def simulate(
         scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
         simulation = scene.simulate(length, trajectories, seed)
-    report = {
-        "property": question.text,
-        "policy": policy,
-        "nature": nature,
-        **_report(simulation, seed),
-    }
     _say_what_is_missing(question, simulation, scene.measured.discount)
     if record is not None:
         data = scene.record(simulation.length, simulation.trajectories, seed)
         write_log(scene.behind, data, record)
-        report["record"] = record
-    print(json.dumps(report) if as_json else "\n".join(_lines(report)))
+    about = {"property": question.text, "policy": policy, "nature": nature}
+    if as_json:
+        file = {} if record is None else {"record": record}
+        print(json.dumps(about | _numbers(simulation, seed) | file))
+        return
+    lost = simulation.lost
+    never = f", {100 * lost:.4g} % can never reach the target" if lost else ""
+    lines = {
+        "property": question.text,
+        "policy": f"{policy}, nature {nature}",
+        "trajectories": f"{simulation.trajectories} ({simulation.steps} steps, "
+        f"{100 * simulation.ended:.4g} % ended by themselves{never})",
+        "interval": f"[{simulation.lower:.6g}, {simulation.upper:.6g}] "
+        f"({100 * simulation.confidence:g} %, {simulation.interval})",
+        "speed": f"{simulation.steps / max(simulation.seconds, 1e-9) / 1e6:.3g} million steps per "
+        f"second ({simulation.seconds:.6f} s)",
+    }
+    for word, text in (lines if record is None else lines | {"record": record}).items():
+        print(f"{word:<14}{text}")
+    print(f"Result: {simulation.estimate}")
 
 
 def _say_what_is_missing(question: Property, simulation: Simulation, discount: float) -> None:
@@ -279,7 +277,7 @@ def _say_what_is_missing(question: Property, simulation: Simulation, discount: f
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     """Return the policy that a word or file names; None is uniform."""
     import rfmdp
-    from rfmdp.policies.files import open_policy
+    from rfmdp.policies.files import read_policy
 
     if word == "uniform":
         return None
@@ -287,21 +285,14 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
         return rfmdp.solve(model.nominal(), spec).policy
     if "." not in word and not Path(word).exists():
         raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
-    return open_policy(word, model)
+    return read_policy(word, model)
 
 
-def _report(simulation: Simulation, seed: int) -> dict[str, Any]:
-    """Return the numbers."""
+def _numbers(simulation: Simulation, seed: int) -> dict[str, Any]:
+    words = ("lower", "upper", "confidence", "interval", "trajectories", "steps", "ended", "lost")
     return {
         "mean": simulation.estimate,
-        "lower": simulation.lower,
-        "upper": simulation.upper,
-        "confidence": simulation.confidence,
-        "interval": simulation.interval,
-        "trajectories": simulation.trajectories,
-        "steps": simulation.steps,
-        "ended": simulation.ended,
-        "lost": simulation.lost,
+        **{word: getattr(simulation, word) for word in words},
         "seed": seed,
         "seconds": round(simulation.seconds, 6),
         "steps_per_second": round(simulation.steps / max(simulation.seconds, 1e-9)),
@@ -309,39 +300,17 @@ def _report(simulation: Simulation, seed: int) -> dict[str, Any]:
     }
 
 
-def _lines(report: dict[str, Any]) -> Iterator[str]:
-    """Give the report for people."""
-    yield f"property      {report['property']}"
-    yield f"policy        {report['policy']}, nature {report['nature']}"
-    lost = f", {100 * report['lost']:.4g} % can never reach the target" if report["lost"] else ""
-    yield (
-        f"trajectories  {report['trajectories']} ({report['steps']} steps, "
-        f"{100 * report['ended']:.4g} % ended by themselves{lost})"
-    )
-    yield (
-        f"interval      [{report['lower']:.6g}, {report['upper']:.6g}] "
-        f"({100 * report['confidence']:g} %, {report['interval']})"
-    )
-    rate = report["steps_per_second"] / 1e6
-    yield f"speed         {rate:.3g} million steps per second ({report['seconds']} s)"
-    if "record" in report:
-        yield f"record        {report['record']}"
-    yield f"Result: {report['mean']}"
-
-
 @command
 def report(
-    results: Annotated[
-        tuple[str, ...],
-        Argument("Files that `rfmdp solve -o` or `rfmdp learn -o` wrote."),
-    ],
-    output: Annotated[str, Option("The page to write.", "-o --output")] = "report.html",
-    title: Annotated[str, Option("Heading of the page.")] = "",
+    results: Annotated[tuple[str, ...], "Files that `rfmdp solve -o` or `rfmdp learn -o` wrote."],
+    output: Annotated[str, "-o", "--output", "The page to write."] = "report.html",
+    title: Annotated[str, "--title", "Heading of the page."] = "",
 ) -> None:
     """Write one page with results and an explorer of every policy.
 
     It has bounds, tables and curves, and works without a network.
     """
+    from rfmdp.cli.models import command_line
     from rfmdp.formats.files import load_saved
     from rfmdp.outer.solution import Solution
     from rfmdp.report.page import write_report
@@ -349,11 +318,9 @@ def report(
     if Path(output).suffix not in (".html", ".htm"):
         raise FileError(f"{output}: the page must be an .html file; a browser prints it as PDF.")
     check_writable(output)
-    loaded = []
-    for path in results:
-        result = load_saved(path)
-        loaded.append(result.explicit() if isinstance(result, Solution) else result)
-    write_report(loaded, output, title=title, command=shlex.join(["rfmdp", *sys.argv[1:]]))
+    loaded = [load_saved(path) for path in results]
+    loaded = [x.explicit() if isinstance(x, Solution) else x for x in loaded]
+    write_report(loaded, output, title=title, command=command_line())
     print(f"wrote {output}; open it in a browser")
 
 
@@ -361,10 +328,10 @@ def report(
 def verify(
     result: Result,
     model: Annotated[
-        str | None, Option("Model file or domain: it is built again and compared.")
+        str | None, "--model", "Model file or domain: it is built again and compared."
     ] = None,
     const: Const = (),
-    quiet: Annotated[bool, Option("Print the result only, and no progress.", "-q --quiet")] = False,
+    quiet: Quiet = False,
 ) -> int:
     """Prove a saved result again, by an independent checker.
 
@@ -379,7 +346,12 @@ def verify(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.verification.solution import verify
 
-    built = None if model is None else _built(result, model, const)
+    built = None
+    if model is not None:
+        from rfmdp.cli.models import rebuilt
+
+        with spoken_warnings():
+            built = rebuilt(model, constants(const), result)
     with showing_progress("verifying", quiet=quiet) as show:
         verdict = verify(result, show.say, model=built)
     lines = [
@@ -393,18 +365,3 @@ def verify(
     word = "valid" if verdict.valid else "INVALID" if verdict.failed else "not proven"
     print(f"Result: {word}")
     return CERTIFIED if verdict.valid else USER_ERROR if verdict.failed else NOT_CERTIFIED
-
-
-def _built(result: str, model: str, const: tuple[str, ...]) -> object:
-    """Return the model that a result should be about, built as the result says it was."""
-    from rfmdp.cli.models import rebuilt
-    from rfmdp.formats.archive import load_record
-    from rfmdp.record import Provenance
-
-    _, header, _ = load_record(result)
-    inside = header["solution"]["model"] if "solution" in header else header["model"]
-    origin = inside.get("provenance")
-    with spoken_warnings():
-        return rebuilt(
-            model, constants(const), None if origin is None else Provenance.from_json(origin)
-        )

@@ -36,7 +36,7 @@ READY = (16.0, 120.0, 40.0)  # their bytes per transition, row and state
 def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet:
     """Return the blocks of a model with a task, here or on its cluster.
 
-    patience : seconds to wait for workers while a cluster has none
+    patience : seconds to wait for the first worker of a cluster, and for answers
     """
     if model.scheduler is None:
         return LocalBlocks(model, spec, inner)
@@ -113,9 +113,10 @@ class Cluster:
     def __init__(
         self, model: BlockedMDP, address: str, spec: Spec, inner: Inner, patience: float
     ) -> None:
-        self._client, self._address, self._patience = connected(address), address, patience
+        self._client = connected(address, patience)
+        self._address, self._patience = address, patience
         try:
-            memory = worker_memory(self._client, address, patience)
+            memory = worker_memory(self._client)
             self._blocks = self._build(model, _tasks(model, spec, inner, memory))
             outside = self._gathered([self._submit(_outside, block) for block in self._blocks])
             exchange = _Exchange(model.block_ptr, outside)
