@@ -18,6 +18,7 @@ from .errors import (
     SolverError as SolverError,
     UnsupportedError as UnsupportedError,
 )
+from .formats.drn import read_drn as read_drn
 from .formats.files import load as load, save as save
 from .formats.libraries import (
     from_matrices as from_matrices,

@@ -37,7 +37,7 @@ def open_model(
     Parameters
     ----------
     name
-        A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, else the PRISM
+        A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, `.drn`, else the PRISM
         language. Or a domain, "aircraft" for instance, if there is no such file. Or `gym:` and
         the name of an environment with a table of its probabilities: "gym:FrozenLake-v1".
     constants

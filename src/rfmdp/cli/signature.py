@@ -115,7 +115,8 @@ def _files(_: click.Context, __: click.Parameter, begun: str) -> list[Completion
 # Arguments and options that several commands share.
 INNER = ", ".join(METHODS)
 Model = Annotated[
-    str, "PRISM file (- for standard input), .tra, .umb, .rfmdp, or a name of `rfmdp domains`."
+    str,
+    "PRISM file (- for standard input), .tra, .umb, .drn, .rfmdp, or a name of `rfmdp domains`.",
 ]
 Result = Annotated[str, "File that `rfmdp solve -o` or `learn -o` wrote."]
 Props = Annotated[str | None, "File of properties in PRISM's language."]

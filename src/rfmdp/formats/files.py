@@ -32,6 +32,7 @@ SAVED = ".rfmdp"
 EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
     ".tra": "rfmdp.formats.prism_explicit:read_prism_explicit",
     ".umb": "rfmdp.formats.umb:read_umb",
+    ".drn": "rfmdp.formats.drn:read_drn",
 }
 PRISM: dict[str, str] = dict.fromkeys(
     (".prism", ".nm", ".pm", ".sm", ".imdp", ".idtmc", ".mdp", ".dtmc"),
@@ -62,8 +63,8 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """Return the object in a file that `save` wrote, or the model in one of another tool.
 
-    `.tra`, `.umb` and the endings of the PRISM language are models; any other file must be one that
-    `save` wrote. `kind` is what must be in it, "model" for instance; by default anything.
+    `.tra`, `.umb`, `.drn` and the endings of the PRISM language are models; any other file must be
+    one that `save` wrote. `kind` is what must be in it, "model" for instance; by default anything.
 
     Raises
     ------

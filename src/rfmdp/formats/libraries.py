@@ -135,7 +135,7 @@ def to_stormpy(model: FactoredMDP) -> Any:
     UnsupportedError
         If stormpy is not installed.
     """
-    stormpy = _stormpy()
+    stormpy = require_stormpy()
     table, _ = to_table(model)
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.umb")
@@ -154,7 +154,7 @@ def from_stormpy(model: Any) -> FactoredMDP:
         If stormpy is not installed, or for other types of models and values, and for rewards of
         transitions (their expectation would depend on nature).
     """
-    stormpy = _stormpy()
+    stormpy = require_stormpy()
     kinds = stormpy.models.ModelType
     if not model.is_sparse_model or model.model_type not in (kinds.DTMC, kinds.MDP):
         raise UnsupportedError(f"from_stormpy needs a sparse DTMC or MDP, got {model.model_type}.")
@@ -166,7 +166,7 @@ def from_stormpy(model: Any) -> FactoredMDP:
         return read_umb(path, "from_stormpy")
 
 
-def _stormpy() -> ModuleType:
+def require_stormpy() -> ModuleType:
     """Return stormpy, or say how to get it."""
     try:
         import stormpy

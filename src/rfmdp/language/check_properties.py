@@ -78,11 +78,25 @@ def check_property(
     Literal(value=4)
     """
     check_file(file, model)
+    _refuse_misspelt(prop, file, model)
     scope = _Scope(file, model, constants or {})
     (expression,) = scope.resolved([prop.expression])
     require_supported(expression, file.source)
     type_ = fold(expression, scope.type_of)
     return CheckedProperty(simplify(rewrite(expression, scope.settle)), type_, model)
+
+
+def _refuse_misspelt(
+    prop: tree.PropertyDefinition, file: tree.PropertyFile, model: CheckedModel
+) -> None:
+    """Raise if a property is a single unknown name, and others have names that may be meant."""
+    expr = prop.expression
+    names = {*model.variable_types(), *model.constants, *model.formulas}
+    names |= {x.name for x in file.constants} | {x.name for x in file.formulas}
+    named = [p.name for p in file.properties if p.name is not None]
+    if isinstance(expr, tree.Name) and expr.name not in names and named:
+        hint = question(expr.name, named) or f"; properties with a name are {', '.join(named)}"
+        raise file.source.error(expr.position, f"unknown name '{expr.name}'{hint}")
 
 
 def with_numbers(

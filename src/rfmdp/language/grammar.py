@@ -140,6 +140,8 @@ def parse(parser: Lark, source: SourceText, start: str) -> Any:
         mistake = source.error(error.position, error.reason)
         if not error.supported:
             mistake = source.unsupported(error.position, error.reason)
+        if start == "properties":  # the reason says which words there are
+            raise mistake from None
     if isinstance(mistake, PrismUnsupportedError):
         raise mistake
     place = Position(mistake.line, mistake.column)

@@ -18,7 +18,7 @@ from lark import Lark, Token
 from rfmdp.language import ast
 from rfmdp.language.ast import BINARY, RIGHT, UNARY, Expr, ModelType, TimeBound, Type
 from rfmdp.language.grammar import BuildError, make_parser, parse, place_of
-from rfmdp.language.source import SourceText
+from rfmdp.language.source import SourceText, nearest
 from rfmdp.objective import Direction
 
 T = TypeVar("T")
@@ -197,6 +197,8 @@ def _filter(_: Token, operator: Token, operand: Expr, states: Expr | None) -> Ex
     name = ast.FILTER_ALIASES.get(operator, str(operator))
     if name not in ast.FILTERS:
         reason = f"unknown filter '{operator[:40]}'; there are {', '.join(ast.FILTERS)}"
+        if meant := nearest(operator, ast.FILTERS):
+            reason += f"; did you mean '{meant}' instead of '{operator}'?"
         raise BuildError(place_of(operator), reason)
     return ast.Filter(name, operand, states)
 
