@@ -1,4 +1,4 @@
-"""What each level of declaration is worth: the table of docs/tutorial.md.
+"""What each level of declaration is worth: the table of docs/tutorial.md, and both ways to explore.
 
 python benchmarks/declarations.py    # guarantees, means of three seeds; some minutes
 """
@@ -42,7 +42,7 @@ def structures(names: dict[str, Any]) -> dict[str, rf.FactoredMDP]:
 
 def main() -> None:
     names = tutorial()
-    for method in ("anytime",):
+    for method in ("anytime", "gap-directed"):
         print(f"\n| {method} | unknowns | {' | '.join(map(str, EPISODES))} |")
         for name, structure in structures(names).items():
             numbers = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import rfmdp as rf
 from experiments.command import DONE, WRONG, ending, options, records_file, say, seeds, words
-from experiments.learning.curves import LEARNED, LearningTable, curves_of, find_method
+from experiments.learning.curves import METHODS, LearningTable, curves_of, find_method
 from experiments.learning.report import full_cost, method_order, summary, write_table
 from experiments.learning.runs import (
     LearningRecord,
@@ -66,7 +66,7 @@ def learning_plan(
         Seconds per run.
     """
     names = [_learned(name) for name in domains] or list(SETUPS)
-    methods_run = [find_method(word).word for word in methods] or list(LEARNED)
+    methods_run = [find_method(word).word for word in methods] or list(METHODS)
     out = [
         LeftOut(name, word, reason)
         for word in methods_run

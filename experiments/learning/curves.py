@@ -32,9 +32,6 @@ METHODS = {
 FLAT, EXACT = "paper-flat", "paper-mccormick"
 
 
-LEARNED = tuple(word for word in METHODS if word in methods.METHODS)  # others: records only
-
-
 def find_method(word: str) -> Method:
     """Return a method by its word: those of `rfmdp learn --method`."""
     return METHODS[methods.find_method(word).name]

@@ -44,7 +44,11 @@ from .learning.confidence import (
     Mixture as Mixture,
     Weissman as Weissman,
 )
-from .learning.explore import Optimistic as Optimistic, UniformRandom as UniformRandom
+from .learning.explore import (
+    GapDirected as GapDirected,
+    Optimistic as Optimistic,
+    UniformRandom as UniformRandom,
+)
 from .learning.identifiers import Granularity as Granularity
 from .learning.learn import learn as learn
 from .learning.methods import find_method as find_method

@@ -19,7 +19,7 @@ from rfmdp.learning.confidence import (
     Weissman,
 )
 from rfmdp.learning.evaluation import Evaluator
-from rfmdp.learning.explore import Optimistic, UniformRandom
+from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, find_method
@@ -68,7 +68,7 @@ def test_goals_may_be_properties_but_nature_must_oppose():
 def test_guarantee_never_above_the_optimum(seed):
     """In many short runs of valid sets no guarantee exceeds the truth (beta 1e-4)."""
     model = distinct_factored(seed % 10)
-    exploration = (Optimistic(), UniformRandom(), Optimistic(0.2))[seed % 3]
+    exploration = (Optimistic(), GapDirected(), UniformRandom(), Optimistic(0.2))[seed % 4]
     run = quick(
         model, seed=seed, exploration=exploration, schedule=(Doubling(), Doubling(0.5))[seed % 2]
     )
@@ -139,9 +139,9 @@ def test_same_seed_same_run_whatever_the_threads():
     runs = []
     for count in (1, most):
         set_threads(count)
-        runs.append(quick(distinct_factored(1), seed=3))
+        runs.append(quick(distinct_factored(1), seed=3, exploration=GapDirected()))
     set_threads(most)
-    other = quick(distinct_factored(1), seed=4)
+    other = quick(distinct_factored(1), seed=4, exploration=GapDirected())
     assert stripped(runs[0]) == stripped(runs[1])
     assert np.array_equal(runs[0].counts, runs[1].counts)
     assert not np.array_equal(runs[0].counts, other.counts)
@@ -156,11 +156,11 @@ def stripped(run):
     "parts",
     [
         {"method": ANYTIME},
-        {"method": find_method("tied")},
+        {"method": find_method("gap-directed")},
         {"method": ANYTIME, "exploration": Optimistic(0.3)},
         {"method": find_method("paper-flat")},
     ],
-    ids=["anytime", "tied", "greedy", "flat"],
+    ids=["anytime", "gap", "greedy", "flat"],
 )
 def test_resumed_run_equals_an_uninterrupted_one(tmp_path, parts):
     """Stop at every evaluation, go on from the file: the same history, counts and policy."""
@@ -334,8 +334,8 @@ def test_whole_numbers_of_other_types():
 
 def test_the_name_of_a_method_is_one():
     """Other names are told which there are, other things what to pass."""
-    run = quick(two_arms(0.3, 0.8), "tied")
-    assert run.settings == quick(two_arms(0.3, 0.8), find_method("tied")).settings
+    run = quick(two_arms(0.3, 0.8), "gap-directed")
+    assert run.settings == quick(two_arms(0.3, 0.8), find_method("gap-directed")).settings
     with pytest.raises(ModelError, match=r"no learning method 'foo'; there are: .*anytime"):
         quick(two_arms(0.3, 0.8), "foo")
     with pytest.raises(ModelError, match=r"must be a Method or its name .*anytime.*, found 3"):

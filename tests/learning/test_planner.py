@@ -8,7 +8,9 @@ import pytest
 from rfmdp.learning.confidence import ClopperPearson, Weissman
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
+from rfmdp.sets.families import Singleton
 
 from .tiny import COST, REACH, distinct_factored, identified, loop_to_goal
 
@@ -67,3 +69,37 @@ def test_a_plan_ends_at_its_deadline():
     value, rows = planner.plan(structure.marginals, MIN)
     assert rows.shape == (1, structure.states)
     assert value[0] < Planner(structure, REACH).plan(structure.marginals, MIN)[0][0]
+
+
+def test_bonuses_are_collected_also_where_the_objective_is_decided():
+    """The rules of `collect` are those of a plain backward recursion that goes on past the goal."""
+    coin, other = Singleton([0.3, 0.7]), Singleton([0.6, 0.4])
+    model = FactoredMDP.from_rows(
+        [
+            [([0], [1, 2]), ([1], [0, 2])],
+            [([0, 1], [0, 1, 2, 0]), ([1], [2, 1])],
+            [([1], [1, 0]), ([], [2])],
+        ],
+        [coin, other],
+        labels={"goal": [False, True, False]},
+    )
+    bonus = np.array([0.5, 1.0, 3.0, 0.25, 2.0, 0.0])
+    steps = 6
+    rules = Planner(model, REACH).collect(model.marginals, bonus, steps)
+    value = np.zeros(3)
+    for step in reversed(range(steps)):
+        gain = []
+        for row in range(model.rows):
+            ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+            chances = np.ones(1)
+            for j in ids:
+                chances = np.outer(chances, model.marginals[int(j)].nominal).ravel()
+            onward = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
+            gain.append(bonus[row] + chances @ value[onward])
+        best = [
+            max(range(model.row_ptr[s], model.row_ptr[s + 1]), key=gain.__getitem__)
+            for s in range(3)
+        ]
+        assert rules[step].tolist() == best
+        value = np.array([gain[row] for row in best])
+    assert value[1] > bonus[2]  # the goal is left, and pays again

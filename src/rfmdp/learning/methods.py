@@ -17,7 +17,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
-from rfmdp.learning.explore import Exploration, Optimistic
+from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.schedule import Doubling
 
@@ -67,17 +67,25 @@ ANYTIME = Method(
     "anytime",
     "Mixture sequences, valid at any time, optimistic exploration, exact composition.",
 )
+GAP_DIRECTED = Method(
+    "gap-directed",
+    "As `anytime`, sampling where ignorance costs the guarantee most.",
+    exploration=GapDirected(),
+    schedule=Doubling(factor=1.1),
+)
 TIED = replace(
-    ANYTIME,
+    GAP_DIRECTED,
     name="tied",
-    about="As `anytime`, with equal probabilities of the model declared to be one unknown.",
+    about="As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
     granularity=Granularity.TIED,
 )
 
 METHODS: Mapping[str, Method] = {
     method.name: method
-    for method in (PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, TIED)
-}
+    for method in (
+        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, GAP_DIRECTED, TIED,
+    )
+}  # fmt: skip
 
 
 def find_method(name: str) -> Method:

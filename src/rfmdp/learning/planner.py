@@ -139,6 +139,24 @@ class Planner:
         if reward is not None:
             self.problem = replace(self.problem, reward=reward)
 
+    def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
+        """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps.
+
+        A trajectory goes on where the objective is decided, and still shows outcomes there.
+        """
+        self._packed.sets = _packed(sets)
+        model = self.model
+        states, rows = np.arange(model.states), np.arange(model.rows)
+        value = np.zeros(model.states)
+        rules = np.tile(model.row_ptr[:-1], (steps, 1))
+        for step in range(steps - 1, -1, -1):
+            q = self._backup(value, rows, MIN, bonus, 1.0)
+            value = np.empty(model.states)
+            choose(q, model.row_ptr, states, 1.0, 0.0, rules[step], value)
+            if time.monotonic() > self.deadline:
+                break
+        return rules
+
     def _start(self, start: FloatArray | None) -> FloatArray:
         """Return the first value: known ones are fixed; infinite ones become large."""
         problem = self.problem

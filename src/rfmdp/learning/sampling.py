@@ -37,8 +37,7 @@ class Sampling:
             counted, visits=self.unknown is not None, starts=source.random_start
         )
         self.planner = Planner(counted, learned.spec, watch.deadline)
-        # to plan with: like those of the guarantee, but not intersected with earlier ones
-        self.sets = SetStore(guard.confidence, guard.ptr, guard.delta, nested=False)
+        self.sets = setup.method.exploration.sets(guard)  # to plan with
         self.behaviour: Behaviour | None = None
         self.value: FloatArray | None = None  # (S,) of the last optimistic plan
         self.robust: IntArray | None = None  # rows (steps, S) of the last robust policy
@@ -106,15 +105,19 @@ class Sampling:
         self.limits = method.schedule.limits(self.seen.totals)
         self.earliest = method.schedule.earliest(self.done)
 
+    def refresh(self) -> None:
+        """Bring the sets to plan with up to date where visits grew enough."""
+        grown = np.flatnonzero(self.seen.totals >= GROWTH * np.maximum(self.sets.totals, 0.5))
+        self.sets.refresh(self.seen.counts, grown)
+
     def optimistic_rows(self) -> IntArray:
         """Return the rows of the best policy with nature on the agent's side.
 
         With more data optimistic costs grow, so sweeps may start from the last ones. Optimistic
         probabilities fall: the last ones lie above the value, and would be a wrong start.
         """
-        totals, problem = self.seen.totals, self.planner.problem
-        grown = np.flatnonzero(totals >= GROWTH * np.maximum(self.sets.totals, 0.5))
-        self.sets.refresh(self.seen.counts, grown)
+        self.refresh()
+        problem = self.planner.problem
         grows = problem.agent is MIN and problem.form is not Form.REACH
         start = self.value if grows or problem.form is Form.DISCOUNTED else None
         self.value, rows = self.planner.plan(self.sets.marginals(), problem.agent, start)
