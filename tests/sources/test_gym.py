@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rfmdp as rf
 from learning.tiny import identified
 from rfmdp.learning.explore import Optimistic
-from rfmdp.learning.methods import ANYTIME, TIED
+from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED
 from rfmdp.learning.rewards import RewardRange
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
@@ -63,7 +63,7 @@ def same_runs(one, other):
         assert_array_equal(one.column(name), other.column(name))
 
 
-@pytest.mark.parametrize("method", [ANYTIME, TIED])
+@pytest.mark.parametrize("method", [ANYTIME, GAP_DIRECTED])
 def test_the_interface_changes_nothing(method):
     """Same seeds: counts, guarantees and policies are those of learning from the simulator."""
     model = grid()
@@ -790,23 +790,24 @@ class Shuttle(gymnasium.Env):
         return np.array([self.place, self.lamp]), 0.0, self.place == 2, False, {}
 
 
-def test_shared_entries_and_available_actions():
-    """One unknown serves both actions, and no action is taken where it is not.
+def test_names_shared_entries_and_available_actions():
+    """Entries get names, one unknown serves both actions, and no action is taken where it is not.
 
     The lamp moves in the same way whatever happens: one unknown instead of one per action. The cart
     has one per action and place: two for `on`, one for `back`, which place 0 does not have.
     """
     model = rf.gym_structure(
         Shuttle(),
-        parents={"x_0": ["x_0"], "x_1": []},
-        shared=["x_1"],
+        names=["place", "lamp"],
+        parents={"place": ["place"], "lamp": []},
+        shared=["lamp"],
         actions=["on", "back"],
-        available={"back": lambda s: s.x_0 > 0},
-        initial={"x_0": 0, "x_1": 0},
-        terminal=lambda s: s.x_0 == 2,
-        labels={"end": lambda s: s.x_0 == 2},
+        available={"back": lambda s: s.place > 0},
+        initial={"place": 0, "lamp": 0},
+        terminal=lambda s: s.place == 2,
+        labels={"end": lambda s: s.place == 2},
     )
-    assert [v.name for v in model.variables] == ["x_0", "x_1"]
+    assert [v.name for v in model.variables] == ["place", "lamp"]
     used = np.unique(model.row_marginals)
     assert len(used) == 1 + 2 + 1
     run = rf.learn(
@@ -818,6 +819,8 @@ def test_shared_entries_and_available_actions():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ({"names": ["place"]}, "names must be 2 different ones, found place"),
+        ({"names": ["place", "place"]}, "names must be 2 different ones"),
         ({"shared": ["lamp"]}, "shared must be those of the entries x_0, x_1, found lamp"),
         ({"available": {"back": None}}, "available must be those of the actions a0, a1"),
     ],

@@ -71,7 +71,7 @@ GAP_DIRECTED = Method(
     "gap-directed",
     "As `anytime`, sampling where ignorance costs the guarantee most.",
     exploration=GapDirected(),
-    schedule=Doubling(factor=1.1),
+    schedule=Doubling(factor=1.0),  # after 10 % more trajectories, whatever the visits
 )
 TIED = replace(
     GAP_DIRECTED,

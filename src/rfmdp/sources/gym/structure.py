@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from rfmdp.sources.structure import MOST, unknown_move
 def gym_structure(
     env: Any,
     *,
+    names: Sequence[str] | None = None,
     parents: Mapping[str, Sequence[str]] | None = None,
     shared: Collection[str] = (),
     available: Mapping[str, Predicate] | None = None,
@@ -40,13 +42,15 @@ def gym_structure(
     """Return the structure of an environment by its spaces: every entry may take every value.
 
     It says that entries move independently of each other, given the state and the action; `learn`
-    tests that, and that nothing else matters. Entries of Dict spaces have their names, others are
-    called x, or x_0, x_1 and so on.
+    tests that, and that nothing else matters.
 
     Parameters
     ----------
     env
         A Gymnasium environment, or the name of a registered one.
+    names
+        Names of the entries of the observation, in their order. By default entries of Dict spaces
+        have their names, others are called x, or x_0, x_1 and so on.
     parents
         For each entry of the observation the entries on which its next value depends; all by
         default, also for entries that are left out.
@@ -74,7 +78,7 @@ def gym_structure(
     (16, 61)
     """
     env = make_env(env)
-    entries = entries_of(env.observation_space)
+    entries = _named_entries(env, names)
     domains = {e.name: (e.low, e.high) for e in entries}
     dependencies, masks = dict(parents or {}), dict(available or {})
     choices = list(actions or (f"a{i}" for i in range(len(actions_of(env.action_space)))))
@@ -107,6 +111,18 @@ def gym_structure(
         labels={"terminal": over, **(labels or {})},
         rewards=rewards,
     )
+
+
+def _named_entries(env: Any, names: Sequence[str] | None) -> tuple[Variable, ...]:
+    """Return the entries of the observation, with other names if there are some."""
+    entries = entries_of(env.observation_space)
+    if names is None:
+        return entries
+    if len(names) != len(entries) or len(set(names)) < len(names):
+        raise ModelError(
+            f"gym_structure: names must be {len(entries)} different ones, found {', '.join(names)}."
+        )
+    return tuple(replace(e, name=name) for e, name in zip(entries, names, strict=True))
 
 
 def _require_within(what: str, words: Iterable[str], allowed: Iterable[str], kind: str) -> None:
