@@ -1,6 +1,7 @@
 """Means in the long run, against all pairs of memoryless strategies, Storm, and forged files."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -11,11 +12,15 @@ from narrow import require_narrow
 from oracles.storm import storm_value
 from rfmdp.answers.answer import check
 from rfmdp.formats.files import load, save
+from rfmdp.inner.exact import Exact
 from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, LongRunAverage, LongRunShare, Reach, Spec
+from rfmdp.outer.average import GainIteration, Gains
+from rfmdp.outer.problem import pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import prepare
 from rfmdp.policies.decisions import decisions
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import evaluate, solve
@@ -183,6 +188,39 @@ def test_one_action_does_not_change_a_mean():
     shown = decisions(solution, np.arange(solution.model.states))
     assert np.all(shown.lower <= solution.upper[0])
     assert np.all(solution.lower[0] <= shown.upper)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-150])
+@pytest.mark.parametrize(
+    ("state", "row"), [(0.1, 1e9 + 1), (1e-17, 1.0), (-1e-17, 1.0), (0.1, 0.2)]
+)
+def test_a_sum_of_rewards_that_no_float_holds_is_paid_for(state, row, scale):
+    """What a sum loses is often too little to move a float; bounds are moved all the same."""
+    paid = Rewards(np.array([state * scale]), np.array([row * scale]))
+    model = FactoredMDP.from_rows([[([], [0])]], [], rewards={"r": paid})
+    value = Fraction(state * scale) + Fraction(row * scale)
+    for agent in (MAX, MIN):
+        for limits in (Limits(), Limits(sweeps=1)):  # found, and what holds before any work
+            solution = solve(model, Spec(LongRunAverage("r"), agent, MIN), limits=limits)
+            assert Fraction(solution.lower[0]) <= value <= Fraction(solution.upper[0])
+            assert verify(solution).valid
+
+
+def test_wrong_gains_are_not_proven():
+    """A climb that moves no float is none: nature can stay at the worst for ever."""
+    stay = Interval([0.0, 0.0], [1.0, 1.0])
+    model = FactoredMDP.from_rows(
+        [[([0], [0, 1])], [([], [1])]], [stay],
+        rewards={"r": Rewards(np.array([5.0, 0.0]), np.zeros(2))},
+    )  # fmt: skip
+    for side, nature in ((1.0, MAX), (-1.0, MIN)):
+        turned = replace(model, rewards={"r": Rewards(side * np.array([5.0, 0.0]), np.zeros(2))})
+        problem = pose(turned, Spec(LongRunAverage("r"), nature, nature))
+        task = prepare(problem, Exact(), Limits(precision=1e-30), np.ones(2, bool))
+        search = GainIteration(task)
+        search.gain = side * np.array([1.0, 0.5])  # that of the first state is 5
+        bound = Gains(task, search, side).prove()
+        assert bound is None or side * bound[0] >= 5.0
 
 
 PASSED = """mdp

@@ -1,8 +1,11 @@
 """Discounted guarantees are about the policy that is returned."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from rfmdp.inner.methods import METHODS
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Discounted, Spec
@@ -74,3 +77,19 @@ def test_a_value_of_zero_is_never_excluded(linger, discount):
             assert np.all(result.lower <= 0.0)
             assert np.all(result.upper >= 0.0)
             assert np.all(result.upper - result.lower <= 1e-9 * linger + 1e-300)
+
+
+@pytest.mark.parametrize("method", ["sequential", "interval", "mccormick"])
+def test_values_are_within_the_only_bound(method):
+    """A value that rounding left below a bound of 0 made a file that did not prove itself."""
+    model = tiny_model(52)
+    paid = np.random.default_rng(59).choice([0.0, 0.0, 1.0, 1e9], model.rows) * 1e90
+    model = replace(model, rewards={"q": Rewards(np.zeros(model.states), paid)})
+    for sweeps in range(2, 30, 2):
+        solution = solve(
+            model, Spec(Discounted(0.9, "q"), MIN, MIN), inner=METHODS[method](),
+            limits=Limits(sweeps=sweeps), states=np.ones(model.states, bool),
+        )  # fmt: skip
+        assert solution.lower is None or np.all(solution.lower <= solution.value)
+        assert solution.upper is None or np.all(solution.value <= solution.upper)
+        assert verify(solution).valid, str(verify(solution))

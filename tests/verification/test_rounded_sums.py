@@ -8,6 +8,7 @@ import pytest
 
 from rfmdp.answers.answer import check
 from rfmdp.inner.methods import METHODS
+from rfmdp.language.lattice import parse_lattice
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, ReachReward, Spec, Total
 from rfmdp.outer.solution import Status
@@ -63,6 +64,24 @@ def test_forged_bounds_of_a_lost_unit_are_not_valid():
     assert not verify(forged(solution, 0.0)).valid
     endless = solve(chain((1e16, -2e16), (1.0, 0.0)), Spec(Discounted(0.5), agent=MAX, nature=MIN))
     assert not verify(forged(endless, 0.0)).valid
+
+
+@pytest.mark.parametrize("objective", [Cumulative(1), ReachReward("end")], ids=str)
+@pytest.mark.parametrize(("state", "row"), [("0.1", "0.2"), ("1e-17", "1"), ("-1e-17", "1")])
+def test_networks_lose_nothing_either(objective, state, row):
+    """The last step pays a sum that no float holds: the rounded sum is forged on one side."""
+    model = parse_lattice(
+        "mdp module a x:[0..1]; [go] x=0 -> (x'=1); [go] x=1 -> true; endmodule "
+        f'label "end" = x=1; rewards "r" x=0 : {state}; [go] x=0 : {row}; endrewards'
+    )
+    solution = solve(model, Spec(objective, agent=MAX, nature=MIN))
+    exact, rounded = Fraction(float(state)) + Fraction(float(row)), float(state) + float(row)
+    assert Fraction(float(solution.lower[0])) <= exact <= Fraction(float(solution.upper[0]))
+    assert verify(solution).valid, str(verify(solution))
+    lower, upper = solution.lower.copy(), solution.upper.copy()
+    (lower if rounded > exact else upper)[0] = rounded
+    middle = np.clip(solution.value, lower, upper)
+    assert not verify(replace(solution, lower=lower, upper=upper, value=middle)).valid
 
 
 @pytest.mark.parametrize("objective", [ReachReward("end"), Total()], ids=str)

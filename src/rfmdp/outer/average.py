@@ -63,7 +63,9 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     problem, states = task.problem, task.problem.model.states
     least, most = float(problem.reward.min()), float(problem.reward.max())
     slack = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
-    lower, upper = np.full(states, least - slack), np.full(states, most + slack)
+    if slack:  # it may be too little to move a float
+        least, most = np.nextafter(least - slack, -np.inf), np.nextafter(most + slack, np.inf)
+    lower, upper = np.full(states, least), np.full(states, most)
     result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
     nothing = np.zeros(states)
     witness = {-1.0: nothing, 1.0: nothing}
@@ -283,7 +285,9 @@ class Gains:
         shift = surplus - q  # the error of a sum is a float [Knuth]
         exact = (q - (surplus - shift)) + (-here - shift) == 0.0
         surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
-        return surplus + self.side * self.lost if self.lost else surplus
+        if self.lost:  # it may be too little to move a float
+            surplus = np.nextafter(surplus + self.side * self.lost, self.side * np.inf)
+        return surplus
 
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""
@@ -330,7 +334,8 @@ class Gains:
         mean = np.clip(self.plain.side(side)[self.rows], low, high)  # a mean is between extremes
         here = u[self.owner]
         stuck = (low == here) & (high == here)
-        climb = np.where(stuck, side * np.inf, mean + side * least)
+        more = np.nextafter(mean + side * least, side * np.inf)  # also where that is too little
+        climb = np.where(stuck, side * np.inf, more)
         if not self.helps:
             falls = side * (mean - here) <= 0.0
             ties = ~falls & (side * (mean - here) <= TIE * np.maximum(np.abs(low), np.abs(high)))

@@ -213,10 +213,10 @@ def to_solution(task: Task, spec: Spec, inner: str, result: StateBounds) -> Solu
     both = task.proves == Side.BOTH
     close = both and task.excess(lower, upper) <= 1.0
     status = Status.CERTIFIED if close else result.stopped or Status.GAP_OPEN
-    if both:
-        value = np.clip(value, lower, upper)
     low = lower if task.proves & Side.BELOW else None
     high = upper if task.proves & Side.ABOVE else None
+    if low is not None or high is not None:
+        value = np.clip(value, low, high)
     if problem.flipped:
         if problem.form is Form.REACH and witness is None:
             witness = low, high

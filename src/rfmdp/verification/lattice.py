@@ -13,7 +13,7 @@ from rfmdp.verification.horizon import Step, exceeds
 from rfmdp.verification.lattice_lingering import kept, paid_for, reached
 from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.lattice_steps import Contraction, Sides
-from rfmdp.verification.margins import UNIT
+from rfmdp.verification.margins import UNIT, two_sum
 from rfmdp.verification.reading import Claim
 from rfmdp.verification.statement import PROBABILITIES
 
@@ -64,10 +64,12 @@ class LatticeChecker:
         """Return the steps of the game; what stuck states pay stands last."""
         model = self.model
         pays, classes = np.zeros((1, model.states)), np.zeros(model.actions, dtype=np.int64)
+        rounded = False
         if self.claim.kind in ("Cumulative", "Discounted", "ReachReward"):
             of_states, classes, of_classes = self._rewards()
-            pays = np.concatenate([of_classes + of_states, of_states[None]])
-        return Contraction(model, self.agent, self.nature, pays, classes, discount)
+            total, lost = two_sum(of_classes, of_states)
+            pays, rounded = np.concatenate([total, of_states[None]]), bool(lost.any())
+        return Contraction(model, self.agent, self.nature, pays, classes, discount, rounded)
 
     def _rewards(self) -> tuple[FloatArray, IntArray, FloatArray]:
         name = self.claim.objective.get("reward")

@@ -77,14 +77,18 @@ class _Depth:
 
 
 class Contraction:
-    """Backward steps of a lattice, rounded outwards."""
+    """Backward steps of a lattice, rounded outwards.
+
+    rounded : whether some payments are sums that no float holds
+    """
 
     def __init__(
         self, model: Lattice, agent: int, nature: int, pays: FloatArray, classes: IntArray,
-        discount: float,
+        discount: float, rounded: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.agent, self.nature = model, agent, nature
         self.pays, self.classes, self.discount = pays, classes, discount
+        self._exact = not rounded
         self.rounded = RoundedSets(model.sets, ExactRows(model.sets))
         sizes = np.diff(model.target_ptr)
         widths = [max(sizes[np.unique(f.moves[f.moves >= 0])], default=1) for f in model.factors]
@@ -170,7 +174,7 @@ class Contraction:
         """Return what rows pay and what follows, rounded to a side."""
         later = self.discount * mean
         error = 4.0 * UNIT * (np.abs(pays) + np.abs(later)) + TINY * (self.discount != 1.0)
-        exact = ((pays == 0.0) & (self.discount == 1.0)) | (mean == 0.0)
+        exact = ((pays == 0.0) & (self.discount == 1.0)) | ((mean == 0.0) & self._exact)
         return np.asarray(pays + later + side * np.where(exact, 0.0, error))
 
     def _leaves(self, values: FloatArray, level: int | None) -> Iterator[_Part]:
