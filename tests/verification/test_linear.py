@@ -110,6 +110,30 @@ def test_bounds_of_means_hold_in_fractions(seed):
                     assert low >= wanted - lost, where
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_boxes_of_two_outcomes_hold_in_fractions(seed):
+    """Where one bound leaves just about what the other allows, and with values of all scales."""
+    rng = np.random.default_rng([seed, 12])
+    sets = []
+    for _ in range(500):
+        low = rng.choice([0.0, 5e-324, 1e-17, 0.1, 1.0 / 3.0, 0.5, 0.9, 1.0 - 2.0**-53])
+        rest = 1.0 - low
+        most = min(1.0, rest * rng.choice([0.7, 1.0 - 2.0**-53, 1.0, 1.0 + 2.0**-52, 1.3]))
+        lower = np.array([low, min(rng.choice([0.0, 1e-300, 0.05]), rest, most)])
+        upper = np.array([1.0, most])
+        turn = slice(None, None, rng.choice([-1, 1]))
+        sets.append(Interval(lower[turn], upper[turn]))
+    rows = rows_of(sets, [[j] for j in range(len(sets))])
+    for batch in rows.batches(np.ones(rows.model.rows, bool)):
+        values = np.array([numbers(rng, 2) for _ in batch.rows])
+        below, above = batch.bound(values, -1), batch.bound(values, 1)
+        for i, j in enumerate(batch.ids[:, 0].tolist()):
+            exact = least_exactly(rows, (j,), values[i])
+            assert holds(below[i], exact, above[i]), (sets[j], values[i])
+            if batch.free:
+                assert above[i] - below[i] <= 1e-14 * np.abs(values[i]).max() + 1e-299
+
+
 def test_subnormal_weights_are_not_rounded_relatively():
     """Divided by a sum of 1 - 8e-10 they remain the same floats, which is 8e-10 too little."""
     forged = np.array([1.0 - 8e-10, 1.5e-323])

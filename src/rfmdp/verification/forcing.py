@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -35,10 +34,8 @@ def gaining(
 
     def leads(row: int, inside: BoolArray) -> bool:
         """Return whether nature makes a gain, or none and comes into the set."""
-        into = inside[game.rows.successors(row)].tolist()
-        gains = zip(game.gains(row, bound, side, 1.0), into, strict=True)
         try:
-            return game.decide(row, [(*gain, Fraction(hit)) for gain, hit in gains], side) == GAIN
+            return game.decide(row, bound, side, 1.0, inside) == GAIN
         except Undecided:
             return False
 

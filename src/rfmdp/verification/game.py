@@ -8,7 +8,7 @@ else by which successors are possible, else in fractions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp import ragged
 from rfmdp.ragged import segment, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import ExactRows, Numbers, Undecided
+from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.margins import UNIT, directed, scaled
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
@@ -28,6 +28,7 @@ from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUM_OFF
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
 FAR = 2.0**980  # stands for an infinite lower bound: more than others that floats handle
+LARGEST = Fraction(float(np.finfo(np.float64).max))
 BATCH = 1 << 18  # numbers handled at a time
 
 
@@ -235,9 +236,9 @@ class Game:
                 doubts = batch.rows[(result[batch.rows] == UNKNOWN) | faint][:left]
                 left -= len(doubts)
                 for row in doubts.tolist():
-                    gains = self.gains(row, bound, side, discount)
                     with suppress(Undecided):
-                        result[row] = max(result[row], self.decide(row, gains, side))
+                        sign = self.decide(row, bound, side, discount)
+                        result[row] = max(result[row], sign)
         return result
 
     def _by_floats(
@@ -280,24 +281,23 @@ class Game:
         able = self.nature == -side or not batch.free
         return signs, (signs == HOLD) & able & (near != 0.0).any(axis=1)
 
-    def gains(self, row: int, bound: FloatArray, side: int, discount: float) -> list[Numbers]:
-        """Return the gain of each successor: how many times infinity, and what is left of it."""
-        here, rate = Fraction(float(bound[self.rows.state[row]])), Fraction(discount)
-        paid = Fraction(float(self.reward[row])) + Fraction(float(self.rest[row])) - here
-        return [
-            (Fraction(0), -side * (paid + rate * Fraction(x)))
-            if math.isfinite(x)
-            else (Fraction(-side if x > 0.0 else side), Fraction(0))
-            for x in bound[self.rows.successors(row)].tolist()
-        ]
-
-    def decide(self, row: int, gains: Sequence[Numbers], side: int) -> int:
-        """Return the sign of the gain that nature makes of those of all successors.
+    def decide(
+        self, row: int, bound: FloatArray, side: int, discount: float, hit: BoolArray | None = None
+    ) -> int:
+        """Return the sign of the gain that nature makes; if nothing, whether she hits some states.
 
         By which successors are possible, if that tells, else by fractions.
         """
-        can, helps = self.rows.can, self.nature == -side
-        signs = np.array([next((1 if x > 0 else -1 for x in gain if x), 0) for gain in gains])
+        can, helps, successors = self.rows.can, self.nature == -side, self.rows.successors(row)
+        there = bound[successors]
+        hits = np.zeros(len(there), dtype=np.int64) if hit is None else 1 * hit[successors]
+        paid = Fraction(float(self.reward[row])) + Fraction(float(self.rest[row]))
+        # what successors are worth that gain nothing; floats compare with it as with its rounding
+        even = (Fraction(float(bound[self.rows.state[row]])) - paid) / Fraction(discount)
+        near = float(max(min(even, LARGEST), -LARGEST))
+        tie = (Fraction(near) > even) - (Fraction(near) < even)
+        signs = -side * np.where(there == near, tie, 1 * (there > near) - (there < near))
+        signs = np.where(signs == 0, hits, signs)
         with suppress(Undecided):
             if helps and can(row, signs >= 0, signs > 0):
                 return GAIN
@@ -306,7 +306,11 @@ class Game:
             if not (signs > 0).any():
                 return HOLD if helps and can(row, signs == 0, None) else FAIL
         turn = -1 if helps else 1
-        numbers = [tuple(turn * x for x in gain) for gain in gains]
+        gains = [  # how many times infinity, what is left, and hits
+            (0, side * (even - Fraction(x)), k) if math.isfinite(x) else (sign, 0, k)
+            for x, sign, k in zip(there.tolist(), signs.tolist(), hits.tolist(), strict=True)
+        ]
+        numbers = [tuple(turn * Fraction(part) for part in gain) for gain in gains]
         least = self.rows.exact.minimum(self.rows.ids(row), numbers)
         best = next((turn * x for x in least if x), Fraction(0))
         return GAIN if best > 0 else FAIL if best < 0 else HOLD

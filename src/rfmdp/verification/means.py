@@ -22,7 +22,7 @@ import numpy as np
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
-from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, slack, weighed
+from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, slack, two_sum, weighed
 from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
 
 LEVEL, RIM = 2.0**-49, 2.0**-44  # how near sums come to one, and distances (relatively) to radii
@@ -122,6 +122,8 @@ class Axis:
         if self.kind in (SINGLETON, POLYTOPE):
             each = weighed(v, self.corners.swapaxes(1, 2), side, slack(self.size))
             return np.asarray(each.min(axis=2))
+        if self.kind == BOX and self.size == 2:
+            return self._of_two(v[:, :, 0], v[:, :, 1], side)
         if self.kind in (BOX, L1):
             bound = self._by_layers(v, side)
         else:
@@ -136,6 +138,29 @@ class Axis:
         p, off = self.point(v)
         mean = weighed(v[:, None], p[:, :, None], 1.0, slack(self.size))[:, 0, 0]
         return np.asarray(mean + 2.0 * off * np.abs(v).max(axis=1))
+
+    @cached_property
+    def _ends(self) -> FloatArray:
+        """The vertices (2, 2, B, 1) of boxes of two outcomes, least of each, rounded once."""
+        low, high = self.sets.sets.lower[self._at].T, self.sets.sets.upper[self._at].T[::-1]
+        total, rest = two_sum(low, high)
+        held = (total - 1.0) + rest >= 0.0  # exactly: else the other outcome has all it may have
+        least, most = np.where(held, low, 1.0 - high), np.where(held, 1.0 - low, high)
+        return np.array([[least[0], most[0]], [most[1], least[1]]])[..., None]
+
+    def _of_two(self, a: FloatArray, b: FloatArray, side: float) -> FloatArray:
+        """Return what `least` does of boxes of two outcomes, of values a and b (B, N) of these."""
+        (least, rest), (most, left) = self._ends
+        falls = a > b
+        p, q = np.where(falls, least, most), np.where(falls, rest, left)
+        first, second = p * a, q * b
+        size = np.abs(first) + np.abs(second)
+        bound = first + second + side * slack(2) * size
+        vague = size < VAGUE
+        if vague.any():
+            moved = ((p > 0.0) & (a != 0.0)) | ((q > 0.0) & (b != 0.0))
+            bound += side * TINY * (vague & moved)
+        return np.asarray(bound if side > 0.0 else np.fmax(bound, np.minimum(a, b)))
 
     def _by_layers(self, v: FloatArray, side: float) -> FloatArray:
         """Return the values (B, N) nearest zero, plus layers above, less what layers below lack."""
@@ -157,14 +182,13 @@ class Axis:
         They are rounded to a side; and the most that the others have, rounded to the other side.
         """
         more, less = 1.0 + side * slack(self.size), 1.0 - side * slack(self.size)
+        at = self._at[:, :1, None] + order
 
         def after(p: FloatArray) -> FloatArray:
-            ranked = np.take_along_axis(p[self._at][:, None, :], order, axis=2)
-            return np.cumsum(ranked[:, :, :0:-1], axis=2)[:, :, ::-1]
+            return np.cumsum(p[at[:, :, :0:-1]], axis=2)[:, :, ::-1]
 
         def before(p: FloatArray) -> FloatArray:
-            ranked = np.take_along_axis(p[self._at][:, None, :], order, axis=2)
-            return np.cumsum(ranked[:, :, :-1], axis=2)
+            return np.cumsum(p[at[:, :, :-1]], axis=2)
 
         if self.kind == BOX:
             sets = self.sets.sets
