@@ -8,7 +8,7 @@ import pytest
 import rfmdp
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import MAX, MIN, Instantaneous, Reach, ReachReward, Spec, Until
+from rfmdp.objective import MAX, MIN, Cumulative, Instantaneous, Reach, ReachReward, Spec, Until
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import (
     Interval,
@@ -232,3 +232,17 @@ def test_values_below_the_normal_range_are_bounded():
     goal = Fraction(5e-324)
     exact = goal / (goal + Fraction(0.375))
     assert Fraction(found.lower) <= exact <= Fraction(found.upper)
+
+
+@pytest.mark.parametrize("paid", [5e-324, -5e-324, -1.5e-323])
+@pytest.mark.parametrize("nature", [MIN, MAX])
+def test_the_least_float_is_not_rounded_to_nothing(paid, nature):
+    """Half of the least float is no float: bounds that are one number stay that number."""
+    model = FactoredMDP.from_rows(
+        [[([0], [1, 2, 1])], [([], [1])], [([], [2])]],
+        [LpBall([0.3, 0.6, 0.1], 1e-9, 1.5)],
+        rewards={"r": Rewards(np.array([0.0, paid, paid]), np.zeros(3))},
+    )
+    for objective in (Instantaneous(1, "r"), Cumulative(2, "r")):
+        bounds = solve(model, Spec(objective, MAX, nature)).at_initial()
+        assert bounds.lower <= paid <= bounds.upper

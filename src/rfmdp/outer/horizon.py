@@ -24,7 +24,7 @@ from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.settings import BUDGET, STOPS, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven
-from rfmdp.rounding import UNIT
+from rfmdp.rounding import LAST_DIGITS, UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
@@ -254,4 +254,4 @@ def spreads(operator: Operator, rows: IntArray, q: FloatArray) -> tuple[float, f
 
 def distance(width: float, size: float) -> float:
     """Return how far numbers of some size may be from what they are half a width around."""
-    return width * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * size
+    return width * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * size + (LAST_DIGITS if width > 0.0 else 0.0)

@@ -63,7 +63,10 @@ class Operator:
         if self.inner.proves == Side.BOTH:
             q = np.empty_like(self.below)
             with np.errstate(invalid="ignore"):  # a row of which nothing is proven has no middle
-                q[rows] = 0.5 * self.below[rows] + 0.5 * self.above[rows]
+                low, high = self.below[rows], self.above[rows]
+                q[rows] = np.where(
+                    low == high, low, 0.5 * low + 0.5 * high
+                )  # least float, halved: 0
         else:
             q = self.side(-1.0 if self.inner.proves == Side.BELOW else 1.0).copy()
         return self.forbid(q, rows, allowed)
