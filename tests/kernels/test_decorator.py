@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 import rfmdp
-from processes import python
+from processes import LIMIT, python
 from recording import recorded
 from rfmdp.kernels.curved import curved_address
 from rfmdp.kernels.sweep import take_back
@@ -47,6 +49,17 @@ def test_a_kernel_is_compiled_once_for_a_text(tmp_path):
     with open(source / "rfmdp" / "kernels" / "tables.py", "a") as file:
         file.write("# edited\n")
     assert compiled(cache, source) > 0
+
+
+def test_processes_compile_a_kernel_once(tmp_path):
+    """Of two processes that need a kernel at the same time, one compiles and the other waits."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", TAKE], stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
+    ]
+    counts = sorted(int(process.communicate(timeout=LIMIT)[0]) for process in processes)
+    assert counts[0] == 0 < counts[1]
 
 
 def test_linear_algebra_of_others_compiles():

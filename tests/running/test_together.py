@@ -12,7 +12,7 @@ from outer.blocks.test_blocks import LINE, bits, line
 from outer.random_specs import tiny_model
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import SolverError, UnsupportedError
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.sequential import Sequential
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model
 from rfmdp.language.ranges import build_blocked
@@ -76,7 +76,7 @@ def test_errors_of_workers_arrive(address):
     """As from this process."""
     model = BlockedMDP.of(tiny_model(2), 2, address)
     with pytest.raises(UnsupportedError, match="both sides"):
-        solve(model, Spec(Reach("goal"), MAX, MIN), inner=IntervalArithmetic())
+        solve(model, Spec(Reach("goal"), MAX, MIN), inner=Sequential())
     with pytest.raises(UnsupportedError, match="both signs"):
         solve(model, Spec(ReachReward("goal", "signed"), MAX, MIN))
 

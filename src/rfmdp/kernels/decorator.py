@@ -13,6 +13,8 @@ Kernels work on the arrays that they are handed. They allocate none and count no
 atomic counter of every array of every call would cost more than most steps. So tuples of arrays are
 free to hand around.
 
+Of processes that need the same kernel at once, one compiles it and the others wait for the result.
+
 numba is imported when the first kernel is compiled. A command may have it wait (`interpreting`):
 a tiny model is solved by the text of kernels before numba would be there.
 
@@ -28,7 +30,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -85,12 +87,13 @@ class Kernel:
         _get_ready()
         from numba import njit
 
-        compiled = self._compiled
-        if compiled is None:
-            with _folder():
-                compiled = njit(cache=True, **_OPTIONS, **_NO_ENTRY)(self.py_func)
-        compiled.compile(types)
-        self._compiled = compiled
+        with _alone(self.py_func):
+            compiled = self._compiled
+            if compiled is None:
+                with _folder():
+                    compiled = njit(cache=True, **_OPTIONS, **_NO_ENTRY)(self.py_func)
+            compiled.compile(types)
+            self._compiled = compiled
 
     @property
     def signatures(self) -> list[Any]:
@@ -153,7 +156,7 @@ def address_of(function: Callable[..., Any], signature: Any) -> int:
     _get_ready()
     from numba import cfunc
 
-    with _folder():
+    with _alone(function), _folder():
         return int(cfunc(signature, cache=True, **_OPTIONS)(function).address)
 
 
@@ -209,6 +212,32 @@ def _folder() -> Iterator[None]:
             yield
         finally:
             config.CACHE_DIR = before
+
+
+@contextmanager
+def _alone(function: Callable[..., Any]) -> Iterator[None]:
+    """Keep other processes from compiling this function; the end of a process frees it, too.
+
+    Where the system cannot lock files, all compile.
+    """
+    try:
+        import fcntl
+
+        os.makedirs(cache_folder(), exist_ok=True)
+        lock = os.open(_lock(function), os.O_CREAT | os.O_RDWR, 0o600)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(function: Callable[..., Any]) -> str:
+    return os.path.join(cache_folder(), f"{function.__module__}.{function.__qualname__}.lock")
 
 
 @cache
