@@ -81,6 +81,7 @@ MISTAKES = [  # words, what the one line must say
     (top("solve m.prism --jobs two"), ["--jobs", "'two'", "integer", "rfmdp solve --help"]),
     (top("solve m.prism --json=yes"), ["--json", "not take a value", "rfmdp solve --help"]),
     (["solve", "a", "b", "c"], ["unexpected extra argument", "(c)", "rfmdp solve --help"]),
+    (["solve", "chain", "--radius", "0.1", "--set=l1:0.1"], ["--radius and --set", "give one"]),
     (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
     (["solve", "no.prism", *TOP], ["no.prism: the file cannot be read", "No such file"]),
     (["solve", "no.prism"], ["no.prism: there is no such file"]),

@@ -56,6 +56,10 @@ class FunctionCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; whoever complains of them knows which command they are for."""
         words, names = list(args), {name for parameter in self.params for name in parameter.opts}
+        for parameter in self.params:  # click would take the last one in silence
+            both = [name for name in parameter.opts if any(w.split("=")[0] == name for w in words)]
+            if len(both) > 1:
+                raise click.UsageError(f"{' and '.join(both)} say the same; give one of them", ctx)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
