@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from rfmdp.language import ast
-from rfmdp.language.ast import BINARY
+from rfmdp.language.expressions import BINARY, Binary, Call, Ite, Label, Literal, Name, Type, Unary
 from rfmdp.language.types import ARITY
 from rfmdp.objective import Direction
 
@@ -12,18 +12,18 @@ LITERALS = st.one_of(
     st.booleans(),
     st.integers(0, 2**31 - 1),
     st.floats(0, allow_nan=False),
-).map(ast.Literal)
-LEAVES = st.one_of(LITERALS, NAMES.map(ast.Name), NAMES.map(ast.Label))
+).map(Literal)
+LEAVES = st.one_of(LITERALS, NAMES.map(Name), NAMES.map(Label))
 
 
 def operations(inner):
     """Operators and functions over given operands."""
     return st.one_of(
-        st.builds(ast.Unary, st.sampled_from("-!"), inner),
-        st.builds(ast.Binary, st.sampled_from(sorted(BINARY)), inner, inner),
-        st.builds(ast.Ite, inner, inner, inner),
+        st.builds(Unary, st.sampled_from("-!"), inner),
+        st.builds(Binary, st.sampled_from(sorted(BINARY)), inner, inner),
+        st.builds(Ite, inner, inner, inner),
         st.builds(
-            ast.Call,
+            Call,
             st.sampled_from(sorted(ARITY)),
             st.lists(inner, min_size=1, max_size=3).map(tuple),
         ),
@@ -52,7 +52,7 @@ MODULES = st.builds(ast.Module, NAMES, tuples(VARIABLES), tuples(COMMANDS))
 RENAMINGS = st.builds(ast.Renaming, NAMES | st.just("min"), NAMES | st.just("max"))
 RENAMED = st.builds(ast.RenamedModule, NAMES, NAMES, tuples(RENAMINGS, 1))
 ITEMS = st.builds(ast.RewardItem, st.none() | st.just("") | NAMES, EXPRESSIONS, EXPRESSIONS)
-CONSTANTS = st.builds(ast.Constant, NAMES, st.sampled_from(ast.Type), OPTIONAL)
+CONSTANTS = st.builds(ast.Constant, NAMES, st.sampled_from(Type), OPTIONAL)
 FORMULAS = st.builds(ast.Formula, NAMES, EXPRESSIONS)
 LABELS = st.builds(ast.LabelDefinition, NAMES, EXPRESSIONS)
 MODELS = st.builds(
@@ -80,7 +80,7 @@ OPTIMA = st.one_of(
     st.tuples(st.sampled_from(Direction), st.none() | st.sampled_from(Direction)),
 )
 BOUNDS = st.none() | st.builds(ast.Bound, st.sampled_from(["<", "<=", ">", ">="]), PLAIN)
-STRUCTURES = st.none() | NAMES | PLAIN.filter(lambda expr: not isinstance(expr, ast.Label))
+STRUCTURES = st.none() | NAMES | PLAIN.filter(lambda expr: not isinstance(expr, Label))
 
 
 def property_nodes(inner):

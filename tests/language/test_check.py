@@ -6,18 +6,10 @@ import re
 import pytest
 
 from rfmdp.errors import PrismError
-from rfmdp.language.ast import (
-    Binary,
-    Call,
-    Literal,
-    ModelType,
-    Name,
-    ProbabilityInterval,
-    Type,
-    Unary,
-)
+from rfmdp.language.ast import ModelType, ProbabilityInterval
 from rfmdp.language.check import check_model
 from rfmdp.language.evaluate import evaluate
+from rfmdp.language.expressions import Binary, Call, Literal, Name, Type, Unary
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import SourceText
 from rfmdp.language.types import type_of

@@ -3,7 +3,7 @@
 from hypothesis import given
 
 from examples import half
-from rfmdp.language.ast import Binary, Literal, Name
+from rfmdp.language.expressions import Binary, Literal, Name
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.write import write_expression

@@ -17,8 +17,9 @@ from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
-from rfmdp.language.ast import ModelType, Type
+from rfmdp.language.ast import ModelType
 from rfmdp.language.constants import Constants, plain_values
+from rfmdp.language.expressions import Type
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest

@@ -22,9 +22,10 @@ from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import OPERATORS, Expr, Label, Literal, ModelType, Type, fold, nodes
+from rfmdp.language.ast import OPERATORS, ModelType
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.checked import model_type
+from rfmdp.language.expressions import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.states import DTYPE, evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression

@@ -9,7 +9,6 @@ from os import PathLike
 from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import UnsupportedError
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import (
     CheckedProperty,
     check_property,
@@ -18,6 +17,7 @@ from rfmdp.language.check_properties import (
 )
 from rfmdp.language.checked import model_type, scope
 from rfmdp.language.constants import Constants, plain_values
+from rfmdp.language.expressions import Expr, nodes
 from rfmdp.language.load import read_text
 from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.source import Position

@@ -20,8 +20,9 @@ from functools import reduce
 from typing import Any
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary, nodes
+from rfmdp.language.ast import ModelType
 from rfmdp.language.checked import Work
+from rfmdp.language.expressions import Binary, Expr, Literal, Unary, nodes
 from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
 from rfmdp.objective import (
@@ -55,7 +56,7 @@ HALVINGS = 30  # of what is left to come, until a discounted value is as precise
 def probability(path: Expr, states: Sets) -> tuple[Objective, bool]:
     """Return the objective of a path formula, and whether the answer is one minus its value.
 
-    >>> from rfmdp.language.ast import Label
+    >>> from rfmdp.language.expressions import Label
     >>> probability(tree.Path("G", None, Label("safe")), write_expression)
     (Globally(stay='"safe"', latest=None, earliest=0), False)
     """

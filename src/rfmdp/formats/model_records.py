@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.language.ast import Expr
+from rfmdp.language.expressions import Expr
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable

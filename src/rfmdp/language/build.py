@@ -15,11 +15,12 @@ from functools import reduce
 import numpy as np
 
 from rfmdp.errors import ModelError, PrismError, PrismWarning
-from rfmdp.language.ast import Binary, Expr, Ite, Literal, RewardItem
+from rfmdp.language.ast import RewardItem
 from rfmdp.language.checked import CHAINS, CheckedModel
 from rfmdp.language.commands import implied_ranges
 from rfmdp.language.distributions import RANDOM_FACTOR, packed
 from rfmdp.language.explorer import StateExplorer
+from rfmdp.language.expressions import Binary, Expr, Ite, Literal
 from rfmdp.language.states import CHUNK, State, evaluate_states
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr, fold
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import (
     Constants,
@@ -20,6 +19,7 @@ from rfmdp.language.constants import (
 )
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expand import all_modules, substitute
+from rfmdp.language.expressions import Expr, Label, Literal, Node, Type, fold
 from rfmdp.language.source import Position, SourceText
 from rfmdp.language.types import node_type, require
 from rfmdp.model.arrays import Variable
@@ -50,7 +50,7 @@ def check_model(
     check_unique({"module": model.modules}, source)
     formulas = meanings(definitions("formula", model.formulas), {}, source)
     modules = all_modules(model, formulas)
-    kinds: dict[str, Sequence[tree.Node]] = {"constant": model.constants, "formula": model.formulas}
+    kinds: dict[str, Sequence[Node]] = {"constant": model.constants, "formula": model.formulas}
     kinds |= {"global variable": model.globals}
     kinds |= {f"variable of module '{module.name}'": module.variables for module in modules}
     for names in (kinds, {"label": model.labels}, {"reward structure": model.rewards}):
@@ -58,13 +58,13 @@ def check_model(
     check_inputs(inputs, model.constants, also_known, source)
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     types = {c.name: c.type for c in model.constants}
-    types |= {v.name: tree.Type.BOOL if v.is_bool else tree.Type.INT for v in variables}
+    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
     constant_texts = constant_definitions(model.constants, inputs, source)
     texts = constant_texts | definitions("formula", model.formulas)
     texts |= definitions("label", model.labels)
     resolver = Resolver(meanings(texts, types, source), types, source)
     numbers = {c.name: resolver.meanings.get(c.name) for c in model.constants}
-    values = {name: n.value for name, n in numbers.items() if isinstance(n, tree.Literal)}
+    values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
     expanded = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
     open_ = {name: text.position for name, text in constant_texts.items() if text.value is None}
     used = (substitute(text, resolver.meanings) for text in expanded)
@@ -80,15 +80,13 @@ def check_model(
     actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
     init: tuple[int, ...] | Expr = tuple(value for _, value in ranges)
     if model.init is not None:
-        init = resolver.resolve(model.init, tree.Type.BOOL, "the condition of 'init'")
+        init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
     return CheckedModel(
         type=_model_type(model, modules),
         variables=tuple(variable for variable, _ in ranges),
         modules=checked,
         labels=tuple(
-            replace(
-                label, value=resolver.resolve(label.value, tree.Type.BOOL, f'label "{label.name}"')
-            )
+            replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
             for label in model.labels
         ),
         rewards=_rewards(model.rewards, actions, resolver),
@@ -106,24 +104,24 @@ class Resolver:
     """Turns expressions of the text into checked ones: no formulas, constants or labels left."""
 
     meanings: Mapping[str, Expr]  # of formulas, constants and labels
-    types: Mapping[str, tree.Type]
+    types: Mapping[str, Type]
     source: SourceText
 
-    def resolve(self, expr: Expr, type_: tree.Type, what: str) -> Expr:
+    def resolve(self, expr: Expr, type_: Type, what: str) -> Expr:
         """Return the expression resolved and evaluated as far as possible, of a type."""
         expr = substitute(expr, self.meanings)
         require(expr, type_, fold(expr, self._type), what, self.source)
         return simplify(expr)
 
-    def _type(self, node: Expr, below: tuple[tree.Type, ...]) -> tree.Type:
-        if isinstance(node, tree.Label):
+    def _type(self, node: Expr, below: tuple[Type, ...]) -> Type:
+        if isinstance(node, Label):
             reason = f'unknown label "{node.name}"; define it'
             if node.name in BUILT_IN_LABELS:
                 reason = f'label "{node.name}" must be used in properties only'
             raise self.source.error(node.position, reason)
         return node_type(node, below, self.types, self.source)
 
-    def constant(self, expr: Expr, type_: tree.Type, what: str) -> Value:
+    def constant(self, expr: Expr, type_: Type, what: str) -> Value:
         """Return the value of an expression without variables."""
         return evaluate(self.resolve(expr, type_, what), {}, self.source)
 
@@ -164,7 +162,7 @@ def _variable(
     if variable.lower is not None and variable.upper is not None:
         bounds = (variable.lower, variable.upper)
         what = f"a bound of '{name}'"
-        lower, upper = (int(resolver.constant(b, tree.Type.INT, what)) for b in bounds)
+        lower, upper = (int(resolver.constant(b, Type.INT, what)) for b in bounds)
         if lower > upper:
             reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
             raise source.error(variable.lower.position, reason)
@@ -187,7 +185,7 @@ def _command(
     command: tree.Command, module: str, owners: Mapping[str, str], resolver: Resolver
 ) -> tree.Command:
     """Resolve a command; `owners` of variables are modules, "" of global ones."""
-    guard = resolver.resolve(command.guard, tree.Type.BOOL, "a guard")
+    guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
     for update in command.updates:
         targets: set[str] = set()
         for assignment in update.assignments:
@@ -214,13 +212,13 @@ def _update(update: tree.Update, resolver: Resolver) -> tree.Update:
     chance: Expr | tree.ProbabilityInterval
     match update.probability:
         case None:
-            chance = tree.Literal(1.0, position=update.position)
+            chance = Literal(1.0, position=update.position)
         case tree.ProbabilityInterval(lower, upper) as interval:
-            lower = resolver.resolve(lower, tree.Type.DOUBLE, "the lower bound of a probability")
-            upper = resolver.resolve(upper, tree.Type.DOUBLE, "the upper bound of a probability")
+            lower = resolver.resolve(lower, Type.DOUBLE, "the lower bound of a probability")
+            upper = resolver.resolve(upper, Type.DOUBLE, "the upper bound of a probability")
             chance = replace(interval, lower=lower, upper=upper)
         case expr:
-            chance = resolver.resolve(expr, tree.Type.DOUBLE, "a probability")
+            chance = resolver.resolve(expr, Type.DOUBLE, "a probability")
     assignments = tuple(
         replace(
             assignment,
@@ -245,8 +243,8 @@ def _rewards(
             if item.action and item.action not in actions:
                 reason = f"unknown action '{item.action}'; it must be the action of a command"
                 raise resolver.source.error(item.position, reason)
-            guard = resolver.resolve(item.guard, tree.Type.BOOL, "the condition of a reward")
-            value = resolver.resolve(item.value, tree.Type.DOUBLE, "a reward")
+            guard = resolver.resolve(item.guard, Type.BOOL, "the condition of a reward")
+            value = resolver.resolve(item.value, Type.DOUBLE, "a reward")
             items.append(replace(item, guard=guard, value=value))
         checked.append(replace(rewards, items=tuple(items)))
     return tuple(checked)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr, fold, is_nested, path_operators, rewrite
+from rfmdp.language.ast import is_nested, path_operators
 from rfmdp.language.check import check_unique
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.constants import (
@@ -24,17 +24,28 @@ from rfmdp.language.constants import (
 )
 from rfmdp.language.evaluate import evaluate, exact_value, simplify
 from rfmdp.language.expand import references, substitute
+from rfmdp.language.expressions import (
+    Binary,
+    Expr,
+    Label,
+    Literal,
+    Name,
+    Type,
+    Unary,
+    fold,
+    rewrite,
+)
 from rfmdp.language.source import NOWHERE, Position, SourceText, question
 from rfmdp.language.types import node_type, require, type_of
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
-    "avg": tree.Type.DOUBLE,
-    "range": tree.Type.DOUBLE,
-    "count": tree.Type.INT,
-    "forall": tree.Type.BOOL,
-    "exists": tree.Type.BOOL,
+    "avg": Type.DOUBLE,
+    "range": Type.DOUBLE,
+    "count": Type.INT,
+    "forall": Type.BOOL,
+    "exists": Type.BOOL,
 }
 REWARDS = (tree.CumulativeReward, tree.InstantaneousReward, tree.LongRunReward)
 DEEPEST = 100  # operators of a path formula inside each other
@@ -55,7 +66,7 @@ class CheckedProperty:
     """
 
     expression: Expr
-    type: tree.Type
+    type: Type
     scope: CheckedModel = field(repr=False, compare=False)
 
 
@@ -94,7 +105,7 @@ def _refuse_misspelt(
     names = {*model.variable_types(), *model.constants, *model.formulas}
     names |= {x.name for x in file.constants} | {x.name for x in file.formulas}
     named = [p.name for p in file.properties if p.name is not None]
-    if isinstance(expr, tree.Name) and expr.name not in names and named:
+    if isinstance(expr, Name) and expr.name not in names and named:
         hint = question(expr.name, named) or f"; properties with a name are {', '.join(named)}"
         raise file.source.error(expr.position, f"unknown name '{expr.name}'{hint}")
 
@@ -106,7 +117,7 @@ def with_numbers(
 
     Its state formulas stay as they are, so that `model` need only have the constants.
     """
-    if isinstance(path, tree.Unary | tree.Binary) and path_operators(path):
+    if isinstance(path, Unary | Binary) and path_operators(path):
         below = [with_numbers(child, file, model, inputs) for child in path.children()]
         return path.rebuilt(below)
     if not isinstance(path, tree.Path | tree.CumulativeReward | tree.InstantaneousReward):
@@ -140,7 +151,7 @@ class _Scope:
         self.labels, self.known = sorted(labels), {*labels, *BUILT_IN_LABELS}
         named = {p.name: p for p in file.properties if p.name is not None}
         self.names = [*labels, *named]
-        numbers = {name: tree.Literal(value) for name, value in model.constants.items()}
+        numbers = {name: Literal(value) for name, value in model.constants.items()}
         properties = {
             f'"{name}"': Definition("property", prop.expression, prop.position)
             for name, prop in named.items()
@@ -154,7 +165,7 @@ class _Scope:
             | constant_definitions(file.constants, inputs, file.source)
             | definitions("formula", file.formulas)
             # labels of a built model stand for themselves
-            | definitions("label", (x for x in labels.values() if x.value != tree.Label(x.name)))
+            | definitions("label", (x for x in labels.values() if x.value != Label(x.name)))
             | properties
         )
         self._types = model.variable_types() | {c.name: c.type for c in file.constants}
@@ -169,10 +180,10 @@ class _Scope:
         require_values(texts, open_, self.source)
         return texts
 
-    def type_of(self, node: Expr, below: tuple[tree.Type, ...]) -> tree.Type:
+    def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
         """Return the type of a node and check its operands."""
         match node:
-            case tree.Label(name) if name not in self.known:
+            case Label(name) if name not in self.known:
                 listed = ", ".join(f'"{label}"' for label in self.labels)
                 hint = f"the labels are {listed}" if listed else "define it"
                 meant = question(name, self.names)
@@ -182,26 +193,26 @@ class _Scope:
                 operands = node.children()[: 1 if node.left is None else 2]
                 for operand, operand_type in zip(operands, below, strict=False):
                     what = f"an operand of '{node.operator}'"
-                    require(operand, tree.Type.BOOL, operand_type, what, self.source)
-                return tree.Type.BOOL
+                    require(operand, Type.BOOL, operand_type, what, self.source)
+                return Type.BOOL
             case tree.CumulativeReward() | tree.InstantaneousReward() | tree.LongRunReward():
-                return tree.Type.DOUBLE
+                return Type.DOUBLE
             case tree.Probability():
-                require(node.path, tree.Type.BOOL, below[-1], "the formula inside P", self.source)
-                return tree.Type.DOUBLE if node.bound is None else tree.Type.BOOL
+                require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
+                return Type.DOUBLE if node.bound is None else Type.BOOL
             case tree.Reward():
-                return tree.Type.DOUBLE if node.bound is None else tree.Type.BOOL
+                return Type.DOUBLE if node.bound is None else Type.BOOL
             case tree.Filter():
                 return self._filter(node, below)
         return node_type(node, below, self._types, self.source)
 
-    def _filter(self, node: tree.Filter, below: tuple[tree.Type, ...]) -> tree.Type:
+    def _filter(self, node: tree.Filter, below: tuple[Type, ...]) -> Type:
         name, operand = node.operator, below[0]
         if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
-            expected = tree.Type.DOUBLE if name in NUMERIC_FILTERS else tree.Type.BOOL
+            expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
             require(node.operand, expected, operand, f"the operand of '{name}'", self.source)
         if node.states is not None:
-            require(node.states, tree.Type.BOOL, below[1], "the states of a filter", self.source)
+            require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
         return FILTER_TYPES.get(name, operand)
 
     def settle(self, node: Expr) -> Expr:
@@ -212,16 +223,16 @@ class _Scope:
             case tree.CumulativeReward(steps, discount):
                 steps = None if steps is None else self._steps(steps)
                 if discount is not None:
-                    discount = self._number(discount, tree.Type.DOUBLE, "a discount factor", *SHARE)
+                    discount = self._number(discount, Type.DOUBLE, "a discount factor", *SHARE)
                 return replace(node, steps=steps, discount=discount)
             case tree.InstantaneousReward():
                 return replace(node, step=self._steps(node.step))
             case tree.Probability(bound=tree.Bound() as bound):
-                value = self._number(bound.value, tree.Type.DOUBLE, "the bound of P", *SHARE)
+                value = self._number(bound.value, Type.DOUBLE, "the bound of P", *SHARE)
                 return replace(node, bound=replace(bound, value=value))
             case tree.Reward(bound=bound):
                 if bound is not None:
-                    value = self._number(bound.value, tree.Type.DOUBLE, "the bound of R", *ANY)
+                    value = self._number(bound.value, Type.DOUBLE, "the bound of R", *ANY)
                     bound = replace(bound, value=value)
                 return replace(node, structure=self._structure(node), bound=bound)
         return node
@@ -238,21 +249,21 @@ class _Scope:
             self._number_of(time.reward, time.position)
         return replace(time, lower=lower, upper=upper)
 
-    def _steps(self, expr: Expr) -> tree.Literal:
-        return self._number(expr, tree.Type.INT, "a number of steps", 0, math.inf, ">= 0")
+    def _steps(self, expr: Expr) -> Literal:
+        return self._number(expr, Type.INT, "a number of steps", 0, math.inf, ">= 0")
 
     def _number(
-        self, expr: Expr, type_: tree.Type, what: str, least: float, most: float, words: str
-    ) -> tree.Literal:
+        self, expr: Expr, type_: Type, what: str, least: float, most: float, words: str
+    ) -> Literal:
         """Return a constant within limits, which remembers the number as it was written."""
         require(expr, type_, type_of(expr, self._types, self.source), what, self.source)
         value = evaluate(expr, {}, self.source)
-        value = value if type_ is tree.Type.INT else float(value)
+        value = value if type_ is Type.INT else float(value)
         if not least <= value <= most:
             raise self.source.error(expr.position, f"{what} must be {words}, found {value}")
-        return tree.Literal(value, exact_value(expr), position=expr.position)
+        return Literal(value, exact_value(expr), position=expr.position)
 
-    def _structure(self, node: tree.Reward) -> tree.Literal:
+    def _structure(self, node: tree.Reward) -> Literal:
         """Return the number, from 1, of the rewards that are measured."""
         if not self.model.rewards:
             reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
@@ -260,9 +271,9 @@ class _Scope:
         if isinstance(node.structure, Expr):
             most = len(self.model.rewards)
             what = "the number of a reward structure"
-            return self._number(node.structure, tree.Type.INT, what, 1, most, f"in 1..{most}")
+            return self._number(node.structure, Type.INT, what, 1, most, f"in 1..{most}")
         number = 1 if node.structure is None else self._number_of(node.structure, node.position)
-        return tree.Literal(number, position=node.position)
+        return Literal(number, position=node.position)
 
     def _number_of(self, structure: str, position: Position) -> int:
         """Return the number, from 1, of the rewards of a name."""
@@ -297,7 +308,7 @@ def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
             raise source.unsupported(place, "a lower bound on rewards", hint)
         case tree.Path():
             return True
-        case tree.Unary("!") | tree.Binary("&" | "|" | "=>" | "<=>") if not any(
+        case Unary("!") | Binary("&" | "|" | "=>" | "<=>") if not any(
             isinstance(child, REWARDS) for child in node.children()
         ):
             return any(below)

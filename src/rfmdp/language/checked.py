@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr
+from rfmdp.language.expressions import Expr, Label, Type
 from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import Variable
 from rfmdp.model.lattice import AnyModel
@@ -50,9 +50,9 @@ class CheckedModel:
     source: SourceText = field(repr=False)
     undefined: tuple[str, ...] = ()  # constants that the model does not need, and have no value
 
-    def variable_types(self) -> dict[str, tree.Type]:
+    def variable_types(self) -> dict[str, Type]:
         """Return the type of every variable by name."""
-        return {v.name: tree.Type.BOOL if v.boolean else tree.Type.INT for v in self.variables}
+        return {v.name: Type.BOOL if v.boolean else Type.INT for v in self.variables}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,7 @@ def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
         model_type(model),
         model.variables,
         (),
-        tuple(
-            tree.LabelDefinition(k, tree.Label(k)) for k in model.labels if k not in BUILT_IN_LABELS
-        ),
+        tuple(tree.LabelDefinition(k, Label(k)) for k in model.labels if k not in BUILT_IN_LABELS),
         tuple(tree.RewardStructure(name or None, ()) for name in model.rewards),
         (),
         constants,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from rfmdp.kernels import addresses
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr
 from rfmdp.language.checked import CheckedModel
+from rfmdp.language.expressions import Binary, Expr, Literal, Name, Unary
 from rfmdp.language.program import Expressions, Program
 from rfmdp.model.arrays import Variable
 from rfmdp.model.packing import Packing
@@ -165,7 +165,7 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
     pending = [guard]
     while pending:
         node = pending.pop()
-        if isinstance(node, tree.Binary) and node.operator == "&":
+        if isinstance(node, Binary) and node.operator == "&":
             pending += [node.right, node.left]
             continue
         bound = _simple_bound(node)
@@ -179,13 +179,13 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
 def _simple_bound(node: Expr) -> tuple[str, float, float] | None:
     """Return the least and largest value of a variable that a comparison allows, maybe too wide."""
     match node:
-        case tree.Name(name):
+        case Name(name):
             return name, 1, 1
-        case tree.Unary("!", tree.Name(name)):
+        case Unary("!", Name(name)):
             return name, 0, 0
-        case tree.Binary(sign, tree.Name(name), tree.Literal(int(value))) if sign in MIRRORED:
+        case Binary(sign, Name(name), Literal(int(value))) if sign in MIRRORED:
             pass
-        case tree.Binary(sign, tree.Literal(int(value)), tree.Name(name)) if sign in MIRRORED:
+        case Binary(sign, Literal(int(value)), Name(name)) if sign in MIRRORED:
             sign = MIRRORED[sign]
         case _:
             return None

@@ -10,9 +10,9 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr
 from rfmdp.language.evaluate import Value, evaluate
 from rfmdp.language.expand import dependency_order, references, substitute
+from rfmdp.language.expressions import Expr, Literal, Type
 from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
@@ -25,7 +25,7 @@ class Definition(NamedTuple):
     kind: str  # "constant", "formula", "label" or "property"
     value: Expr | None
     position: Position
-    type: tree.Type | None = None  # of a constant
+    type: Type | None = None  # of a constant
 
 
 def definitions(
@@ -49,7 +49,7 @@ def constant_definitions(
 
 def meanings(
     texts: Mapping[str, Definition],
-    types: Mapping[str, tree.Type],
+    types: Mapping[str, Type],
     source: SourceText,
     first: Iterable[str] | None = None,
 ) -> dict[str, Expr]:
@@ -81,8 +81,8 @@ def meanings(
             require(value, type_, type_of(values[name], types, source), f"{kind} '{name}'", source)
             if not references(values[name]) & open_:
                 number = evaluate(values[name], {}, source)
-                number = float(number) if type_ is tree.Type.DOUBLE else number
-                values[name] = tree.Literal(number, position=position)
+                number = float(number) if type_ is Type.DOUBLE else number
+                values[name] = Literal(number, position=position)
     return values
 
 
@@ -149,17 +149,15 @@ def check_inputs(
             raise source.error(NOWHERE, reason)
 
 
-def _input(
-    constant: tree.Constant, entry: bool | int | float | str, source: SourceText
-) -> tree.Literal:
+def _input(constant: tree.Constant, entry: bool | int | float | str, source: SourceText) -> Literal:
     value = _read(constant, entry, source) if isinstance(entry, str) else entry
-    if not can_assign(constant.type, tree.Literal(value).type):
+    if not can_assign(constant.type, Literal(value).type):
         reason = (
             f"constant '{constant.name}' must be of type {constant.type.value}, "
             f"the value given is {entry}"
         )
         raise source.error(constant.position, reason)
-    return tree.Literal(float(value) if constant.type is tree.Type.DOUBLE else value)
+    return Literal(float(value) if constant.type is Type.DOUBLE else value)
 
 
 def _read(constant: tree.Constant, text: str, source: SourceText) -> Value:
@@ -176,6 +174,6 @@ def _read(constant: tree.Constant, text: str, source: SourceText) -> Value:
     except PrismSourceError as error:
         reason = f"the value given for '{constant.name}' must be a number or a truth value"
         why = error.reason
-        if constant.type is tree.Type.INT:  # a double would not do
+        if constant.type is Type.INT:  # a double would not do
             why = why.partition("; write")[0]
         raise source.error(constant.position, f"{reason}, found '{text}': {why}") from None

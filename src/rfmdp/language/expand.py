@@ -12,24 +12,24 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr, nodes, rewrite
+from rfmdp.language.expressions import Call, Expr, Label, Name, Node, nodes, rewrite
 from rfmdp.language.source import Position, SourceText
 
 
 def references(expr: Expr) -> set[str]:
     """Return the names in an expression; those of labels and properties in quotes."""
-    return {_name(node) for node in nodes(expr) if isinstance(node, tree.Name | tree.Label)}
+    return {_name(node) for node in nodes(expr) if isinstance(node, Name | Label)}
 
 
-def _name(node: tree.Name | tree.Label) -> str:
-    return node.name if isinstance(node, tree.Name) else f'"{node.name}"'
+def _name(node: Name | Label) -> str:
+    return node.name if isinstance(node, Name) else f'"{node.name}"'
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Replace names and labels by expressions; a leaf takes the place of what it replaces."""
 
     def change(node: Expr) -> Expr:
-        value = values.get(_name(node)) if isinstance(node, tree.Name | tree.Label) else None
+        value = values.get(_name(node)) if isinstance(node, Name | Label) else None
         if value is None:
             return node
         return value if value.children() else replace(value, position=node.position)
@@ -106,7 +106,7 @@ def _rename(part: Any, names: Mapping[str, str]) -> Any:
             return tuple(_rename(entry, names) for entry in part)
         case Expr():
             return rewrite(part, lambda node: _rename_leaf(node, names))
-        case tree.Node():
+        case Node():
             parts = {name: _rename(getattr(part, name), names) for name in part.compared}
             if isinstance(part, tree.Assignment):
                 # a formula keeps its name, not its meaning, when what is in it is renamed
@@ -117,8 +117,8 @@ def _rename(part: Any, names: Mapping[str, str]) -> Any:
 
 def _rename_leaf(node: Expr, names: Mapping[str, str]) -> Expr:
     match node:
-        case tree.Name(name) if name in names:
+        case Name(name) if name in names:
             return replace(node, name=names[name])
-        case tree.Call(function) if function in names:
+        case Call(function) if function in names:
             return replace(node, function=names[function])
     return node

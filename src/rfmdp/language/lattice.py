@@ -16,13 +16,14 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name, nodes, rewrite
+from rfmdp.language.ast import Command, Module
 from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CHAINS, CheckedModel, Work
 from rfmdp.language.commands import has_intervals, probability_ends
 from rfmdp.language.constants import Constants
 from rfmdp.language.distributions import NamedBox, command_distribution, packed
+from rfmdp.language.expressions import Expr, Ite, Label, Literal, Name, nodes, rewrite
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.language.program import Expressions

@@ -16,7 +16,22 @@ from typing import Any, TypeVar
 from lark import Lark, Token
 
 from rfmdp.language import ast
-from rfmdp.language.ast import BINARY, RIGHT, UNARY, Expr, ModelType, TimeBound, Type
+from rfmdp.language.ast import ModelType, TimeBound
+from rfmdp.language.expressions import (
+    BINARY,
+    RIGHT,
+    UNARY,
+    Binary,
+    Call,
+    Expr,
+    Ite,
+    Label,
+    Literal,
+    Name,
+    Node,
+    Type,
+    Unary,
+)
 from rfmdp.language.grammar import BuildError, make_parser, parse, place_of
 from rfmdp.language.source import SourceText, nearest
 from rfmdp.objective import Direction
@@ -55,9 +70,9 @@ def parse_expression(text: str, filename: str = "<expression>") -> Expr:
     return expr
 
 
-def parse_statements(source: SourceText) -> tuple[ast.Node, ...]:
+def parse_statements(source: SourceText) -> tuple[Node, ...]:
     """Return the properties and definitions of a text, all of which must be readable."""
-    items: tuple[ast.Node, ...] = parse(_parser(), source, "properties")
+    items: tuple[Node, ...] = parse(_parser(), source, "properties")
     return items
 
 
@@ -66,13 +81,13 @@ def _parser() -> Lark:
     return make_parser(RULES)
 
 
-class _Kind(ast.Node):
+class _Kind(Node):
     """The line that says what kind of model it is."""
 
     type: ModelType
 
 
-class _Initial(ast.Node):
+class _Initial(Node):
     """`init condition endinit`."""
 
     condition: Expr
@@ -109,14 +124,14 @@ def _integer(token: Token) -> Expr:
     if len(token) > len(str(MAX_INT)) or int(token) > MAX_INT:
         reason = f"an integer must be at most {MAX_INT}; write {token[:20]}.0 for a double"
         raise BuildError(place_of(token), reason)
-    return ast.Literal(int(token))
+    return Literal(int(token))
 
 
 def _double(token: Token) -> Expr:
     """Make a double, which remembers the number as it was written."""
     power = token.lower().partition("e")[2]
     short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
-    return ast.Literal(float(token), Fraction(str(token)) if short else None)
+    return Literal(float(token), Fraction(str(token)) if short else None)
 
 
 def _unlimited(name: Token, kind: Token, _: Expr | None) -> None:
@@ -181,7 +196,7 @@ def _reward(
 ) -> Expr:
     """Make R; Storm writes `LRA` for the long run."""
     token, players, structure = head
-    if path == ast.Name("LRA"):
+    if path == Name("LRA"):
         path = ast.LongRunReward(position=path.position)
     return ast.Reward(structure, *players, bound, path, position=place_of(token))
 
@@ -235,10 +250,10 @@ def operator_tree(*chain: Token | Expr) -> Expr:
 def _apply(operands: list[Expr], arity: int, sign: Token) -> None:
     right = operands.pop()
     if arity == 1:
-        operands.append(ast.Unary(str(sign), right, position=place_of(sign)))
+        operands.append(Unary(str(sign), right, position=place_of(sign)))
     else:
         left = operands.pop()
-        operands.append(ast.Binary(str(sign), left, right, position=left.position))
+        operands.append(Binary(str(sign), left, right, position=left.position))
 
 
 def unquoted(token: Token) -> str:
@@ -263,13 +278,13 @@ RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts ma
     # expressions, and definitions of names
     "integer": _integer,
     "double": _double,
-    "true": lambda _: ast.Literal(True),
-    "false": lambda _: ast.Literal(False),
-    "name": lambda token: ast.Name(str(token)),
-    "quoted": lambda token: ast.Label(unquoted(token)),
+    "true": lambda _: Literal(True),
+    "false": lambda _: Literal(False),
+    "name": lambda token: Name(str(token)),
+    "quoted": lambda token: Label(unquoted(token)),
     "chain": operator_tree,
-    "choice": ast.Ite,
-    "call": lambda function, *arguments: ast.Call(str(function), arguments),
+    "choice": Ite,
+    "call": lambda function, *arguments: Call(str(function), arguments),
     "constant": lambda kind, name, value: ast.Constant(
         str(name), CONSTANT_TYPES[kind or "int"], value, position=place_of(name)
     ),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from rfmdp.language import ast
-from rfmdp.language.ast import nodes
+from rfmdp.language.expressions import Binary, Call, Ite, Label, Literal, Name, Node, Unary, nodes
 from rfmdp.language.parse import all_of, parse_statements
 from rfmdp.language.source import Position, PrismSourceError, SourceText
 
-PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.Call)
+PLAIN = (Literal, Name, Label, Unary, Binary, Ite, Call)
 DEFINITION = re.compile(r"(\s|//.*\n)*(const|label|formula|prob|rate)\b")
 PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and single characters
 
@@ -42,7 +42,7 @@ def parse_property_file(text: str, filename: str = "<properties>") -> ast.Proper
     return ast.PropertyFile(in_order, constants, formulas, labels, source)
 
 
-def _readable(source: SourceText) -> tuple[tuple[ast.Node, ...], list[ast.PropertyDefinition]]:
+def _readable(source: SourceText) -> tuple[tuple[Node, ...], list[ast.PropertyDefinition]]:
     """Return what can be read of a file, and the properties that cannot."""
     text = source.text
     unreadable: list[ast.PropertyDefinition] = []

@@ -12,9 +12,9 @@ import numpy as np
 
 from rfmdp.kernels import machine
 from rfmdp.kernels.decorator import expect
-from rfmdp.language.ast import Expr, Type
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.evaluate import Value, evaluate
+from rfmdp.language.expressions import Expr, Type
 from rfmdp.language.program import Expressions, Program
 from rfmdp.language.source import Position, PrismSourceError
 from rfmdp.types import AnyArray, IntArray

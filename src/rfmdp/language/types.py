@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary, fold
+from rfmdp.language.expressions import (
+    Binary,
+    Call,
+    Expr,
+    Ite,
+    Label,
+    Literal,
+    Name,
+    Type,
+    Unary,
+    fold,
+)
 from rfmdp.language.source import SourceText, question
 
 # what operators and functions need, and what they give; None: int or double, as their operands
@@ -24,7 +35,7 @@ def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
 
     names : the type of every constant and variable that may appear
 
-    >>> from rfmdp.language.ast import Literal
+    >>> from rfmdp.language.expressions import Literal
     >>> type_of(Binary("/", Literal(4), Literal(2)), {}, SourceText("4/2")).value
     'double'
     """

@@ -8,7 +8,23 @@ from __future__ import annotations
 import math
 
 from rfmdp.language import ast
-from rfmdp.language.ast import BINARY, LOOSEST, RIGHT, TIGHTEST, UNARY, Expr, fold, nodes
+from rfmdp.language.expressions import (
+    BINARY,
+    LOOSEST,
+    RIGHT,
+    TIGHTEST,
+    UNARY,
+    Binary,
+    Call,
+    Expr,
+    Ite,
+    Label,
+    Literal,
+    Name,
+    Unary,
+    fold,
+    nodes,
+)
 from rfmdp.language.types import ARITY
 
 Fragment = tuple[int, str]  # precedence, text
@@ -20,7 +36,7 @@ INFINITE = "1e999"
 def write_expression(expr: Expr) -> str:
     """Return the text of an expression or property.
 
-    >>> write_expression(ast.Unary("-", ast.Binary("+", ast.Name("a"), ast.Name("b"))))
+    >>> write_expression(Unary("-", Binary("+", Name("a"), Name("b"))))
     '-(a+b)'
     """
     return fold(expr, _fragment)[1]
@@ -28,25 +44,25 @@ def write_expression(expr: Expr) -> str:
 
 def _fragment(node: Expr, below: tuple[Fragment, ...]) -> Fragment:
     match node:
-        case ast.Literal():
+        case Literal():
             return _literal(node.value)
-        case ast.Name(name):
+        case Name(name):
             return TIGHTEST, name
-        case ast.Label(name):
+        case Label(name):
             return TIGHTEST, f'"{name}"'
-        case ast.Unary(sign):
+        case Unary(sign):
             precedence = UNARY[sign]
-            inner = TIGHTEST if sign == "!" and isinstance(node.operand, ast.Binary) else precedence
+            inner = TIGHTEST if sign == "!" and isinstance(node.operand, Binary) else precedence
             return precedence, sign + _at_least(below[0], inner)
-        case ast.Binary(sign):
+        case Binary(sign):
             precedence = BINARY[sign]
             left = _at_least(below[0], precedence + (sign in RIGHT))
             right = _at_least(below[1], precedence + (sign not in RIGHT))
             return precedence, f"{left}{sign}{right}"
-        case ast.Ite():
+        case Ite():
             condition, then = (_at_least(fragment, LOOSEST + 1) for fragment in below[:2])
             return LOOSEST, f"{condition} ? {then} : {_at_least(below[2], LOOSEST)}"
-        case ast.Call(function):
+        case Call(function):
             return TIGHTEST, f"{function}({_separated(below)})"
         case ast.Path():
             return _path(node, below)
@@ -84,7 +100,7 @@ def _path(node: ast.Path, below: tuple[Fragment, ...]) -> Fragment:
     right = fragments.pop(0)
     time = "" if node.time is None else _time(node.time, fragments)
     # after a bound a '-' would be read as subtraction; F a & (X b) is F (a & (X b)), so write that
-    inside = nodes(node.right) if isinstance(node.right, ast.Binary) else []
+    inside = nodes(node.right) if isinstance(node.right, Binary) else []
     apart = right[1].startswith("-") or any(isinstance(each, ast.Path) for each in inside)
     operand = _at_least(right, TIGHTEST if apart else UNARY_PATH)
     return BINARY_PATH if left else UNARY_PATH, f"{left}{node.operator}{time} {operand}"

@@ -9,19 +9,19 @@ Probabilities live once per marginal, never per transition: a transition costs f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import ModelError
 from rfmdp.model.report import model_sizes
+from rfmdp.model.uncertain import UncertainModel
 from rfmdp.ragged import owner, owners, segment, starts
-from rfmdp.record import Provenance, balls
+from rfmdp.record import Provenance
 from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -94,7 +94,7 @@ class Rewards:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class FactoredMDP:
+class FactoredMDP(UncertainModel):
     """A robust factored MDP. See the module's docstring for the layout.
 
     Build it with `rfmdp.build`, `rfmdp.load_prism`, `rfmdp.domain` or `FactoredMDP.from_rows`. One
@@ -209,11 +209,6 @@ class FactoredMDP:
         return len(self.successors)
 
     @property
-    def uncertain(self) -> bool:
-        """Whether nature has a choice somewhere."""
-        return bool((self.marginals.lower < self.marginals.upper).any())
-
-    @property
     def row_states(self) -> IntArray:
         """The state of every row, (R,)."""
         return owners(self.row_ptr)
@@ -242,66 +237,6 @@ class FactoredMDP:
     def reward(self, name: str | None) -> Rewards:
         """Return a reward structure by name; `None` is the first one."""
         return named_reward(self.rewards, name)
-
-    def with_marginals(self, marginals: Marginals) -> FactoredMDP:
-        """Return the same structure with other uncertainty sets of the same sizes."""
-        if not np.array_equal(marginals.outcome_ptr, self.marginals.outcome_ptr):
-            raise ModelError(
-                f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
-                f"got {len(marginals)}."
-            )
-        return replace(self, marginals=marginals).with_provenance(sets={"kind": "other"})
-
-    def with_provenance(self, **changes: Any) -> FactoredMDP:
-        """Return the same model with other fields of its provenance, if it has one."""
-        if self.provenance is None:
-            return self
-        return replace(self, provenance=replace(self.provenance, **changes))
-
-    def with_radius(
-        self, radius: float, floor: float = 0.0, *, exponent: float = math.inf
-    ) -> FactoredMDP:
-        """Return the model with balls around its nominal distributions; the support is kept.
-
-        Parameters
-        ----------
-        radius
-            Every probability p that is not 0 or 1 becomes [max(p - radius, floor),
-            min(p + radius, 1 - floor)].
-        floor
-            Least probability of every possible outcome, an explicit assumption; boxes only.
-        exponent
-            Of the norm: inf for boxes, 1 for L1 balls, any p >= 1.
-
-        Raises
-        ------
-        ModelError
-            If the model has sets already; `model.nominal().with_radius(...)` replaces them.
-        UnsupportedError
-            For a floor with a norm other than L-infinity.
-        """
-        from rfmdp.model.report import warn_if_touching
-        from rfmdp.sets.marginals import balls_around, boxes_around, radii_of
-
-        if self.uncertain:
-            raise ModelError(
-                "with_radius: must be around a nominal model, this one has sets of its own; use "
-                "model.nominal().with_radius(...) to drop them first."
-            )
-        if floor != 0.0 and not math.isinf(exponent):
-            raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
-        if math.isinf(exponent):
-            sets = boxes_around(self.marginals, radius, floor)
-        else:
-            sets = balls_around(self.marginals, radius, exponent)
-        model = self.with_marginals(sets)
-        warn_if_touching(model, radii_of(self.marginals, radius))
-        return model.with_provenance(sets=balls(radius, exponent, floor))
-
-    def nominal(self) -> FactoredMDP:
-        """Return the model with every set replaced by its nominal member."""
-        points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
-        return self.with_marginals(points).with_provenance(sets={"kind": "nominal"})
 
     def find(self, **values: int) -> int:
         """Return the state with the given values of all variables, `find(x=1, y=2)`.

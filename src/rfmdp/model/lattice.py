@@ -8,9 +8,8 @@ A row of the model is an action that no factor forbids; its marginals are those 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -25,9 +24,10 @@ from rfmdp.model.arrays import (
     state_text,
 )
 from rfmdp.model.blocked import BlockedMDP
-from rfmdp.model.report import model_sizes, warn_if_touching
-from rfmdp.record import Provenance, balls
-from rfmdp.sets.marginals import Kind, Marginals, balls_around, boxes_around, radii_of
+from rfmdp.model.report import model_sizes
+from rfmdp.model.uncertain import UncertainModel
+from rfmdp.record import Provenance
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action
@@ -65,7 +65,7 @@ class FormulaRewards:
 
 
 @dataclass(frozen=True, eq=False)
-class LatticeMDP:
+class LatticeMDP(UncertainModel):
     """A robust factored MDP by its factors. See the module's docstring.
 
     Sets are points, boxes, L1 balls and polytopes.
@@ -176,11 +176,6 @@ class LatticeMDP:
         return np.sort(numbers)
 
     @property
-    def uncertain(self) -> bool:
-        """Whether nature has a choice somewhere."""
-        return bool((self.marginals.lower < self.marginals.upper).any())
-
-    @property
     def row_actions(self) -> IntArray:
         """The action of a row of a policy: its rows are numbers of actions."""
         return np.arange(len(self.actions))
@@ -238,47 +233,12 @@ class LatticeMDP:
 
     def with_marginals(self, marginals: Marginals) -> LatticeMDP:
         """Return the same structure with other sets of the same sizes."""
-        if not np.array_equal(marginals.outcome_ptr, self.marginals.outcome_ptr):
-            raise ModelError(
-                f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
-                f"got {len(marginals)}."
-            )
         if (marginals.kind == Kind.LP).any():
             raise UnsupportedError(
                 "A model that is not written out must have points, boxes, L1 balls or polytopes as "
                 "sets; use load_prism for others."
             )
-        return replace(self, marginals=marginals).with_provenance(sets={"kind": "other"})
-
-    def with_provenance(self, **changes: Any) -> LatticeMDP:
-        """Return the same model with other fields of its provenance, if it has one."""
-        if self.provenance is None:
-            return self
-        return replace(self, provenance=replace(self.provenance, **changes))
-
-    def with_radius(
-        self, radius: float, floor: float = 0.0, *, exponent: float = math.inf
-    ) -> LatticeMDP:
-        """Return the model with boxes or L1 balls; see `FactoredMDP.with_radius`."""
-        if self.uncertain:
-            raise ModelError(
-                "with_radius: must be around a nominal model, this one has sets of its own; use "
-                "model.nominal().with_radius(...) to drop them first."
-            )
-        if math.isinf(exponent):
-            sets = boxes_around(self.marginals, radius, floor)
-        elif floor == 0.0:
-            sets = balls_around(self.marginals, radius, exponent)
-        else:
-            raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
-        model = self.with_marginals(sets)
-        warn_if_touching(model, radii_of(self.marginals, radius))
-        return model.with_provenance(sets=balls(radius, exponent, floor))
-
-    def nominal(self) -> LatticeMDP:
-        """Return the model with every set replaced by its nominal member."""
-        points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
-        return self.with_marginals(points).with_provenance(sets={"kind": "nominal"})
+        return super().with_marginals(marginals)
 
     def find(self, **values: int) -> int:
         """Return the state with the given values of all variables, `find(x=1, y=2)`."""
