@@ -143,12 +143,17 @@ class BlockedMDP:
         """The first state of every block, (B + 1,)."""
         return np.arange(self.blocks + 1) * self.frame.states // self.blocks
 
-    def packed(self, number: int) -> PackedBlock:
-        """Return a block, packed."""
+    def block(self, number: int) -> Block | PackedBlock:
+        """Return a block: packed if it is kept so, else made from the source."""
         if self.store is not None:
             return self.store.read(number)
         first, last = self.block_ptr[number : number + 2].tolist()
-        return pack(local(self.source.rows_of(first, last), first, self.states))
+        return local(self.source.rows_of(first, last), first, self.states)
+
+    def packed(self, number: int) -> PackedBlock:
+        """Return a block, packed."""
+        block = self.block(number)
+        return pack(block) if isinstance(block, Block) else block
 
     def __getattr__(self, name: str) -> Any:
         """Return what the frame has: states, sets and names, but nothing of rows."""

@@ -29,7 +29,8 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner, Side
-from rfmdp.model.blocked import Block, Change, PackedBlock, changed, unpack
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.blocked import Block, BlockedMDP, Change, PackedBlock, changed, pack, unpack
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.horizon import spreads
 from rfmdp.outer.problem import Form, Problem, pose
@@ -116,17 +117,24 @@ class BlockTask:
 
 
 class PosedBlock:
-    """A block with its task; packed again where it goes to disk or another machine."""
+    """A block with its task: ready to use or packed, and packed where it travels."""
 
-    def __init__(self, packed: PackedBlock, task: BlockTask) -> None:
-        self.packed, self.task = packed, task
-        self._ready: BlockOperator | None = None
+    def __init__(self, block: Block | PackedBlock, task: BlockTask) -> None:
+        self.task = task
+        self._kept: BlockOperator | PackedBlock
+        if task.keep:
+            self._kept = _ready(block, task)
+        else:
+            self._kept = pack(block) if isinstance(block, Block) else block
 
     def __reduce__(self) -> tuple[type[PosedBlock], tuple[PackedBlock, BlockTask]]:
-        return PosedBlock, (self.packed, self.task)
+        kept = self._kept
+        return PosedBlock, (kept if isinstance(kept, PackedBlock) else pack(kept.block), self.task)
 
     def __sizeof__(self) -> int:
-        return self.packed.nbytes + (0 if self._ready is None else sum(self.packed.sizes))
+        """Return its bytes, by which a cluster sees what it costs to move it to another worker."""
+        kept = self._kept
+        return kept.nbytes if isinstance(kept, PackedBlock) else int(ready_bytes(kept.block.model))
 
     @property
     def outside(self) -> IntArray:
@@ -138,16 +146,24 @@ class PosedBlock:
         return self._operator().run(before, read, command)
 
     def _operator(self) -> BlockOperator:
-        operator = self._ready or BlockOperator(unpack(self.packed), self.task)
-        if self.task.keep:
-            self._ready = operator
-        return operator
+        kept = self._kept
+        return _ready(kept, self.task) if isinstance(kept, PackedBlock) else kept
+
+
+def _ready(block: Block | PackedBlock, task: BlockTask) -> BlockOperator:
+    return BlockOperator(block if isinstance(block, Block) else unpack(block), task)
+
+
+def ready_bytes(model: FactoredMDP | BlockedMDP) -> float:
+    """Return about how many bytes a block takes that is ready to use, or all blocks of a model."""
+    return 16.0 * model.transitions + 120.0 * model.rows + 40.0 * model.states
 
 
 class BlockOperator:
     """The Bellman operator of a block."""
 
     def __init__(self, block: Block, task: BlockTask) -> None:
+        self.block = block
         model = changed(block.model, task.changes)
         self.problem = problem = pose(model, task.spec)
         require_form(problem)

@@ -21,16 +21,15 @@ import numpy as np
 
 from rfmdp.inner.protocol import Inner
 from rfmdp.memory import available_memory
-from rfmdp.model.blocked import BlockedMDP, RowSource, local, pack
+from rfmdp.model.blocked import BlockedMDP, RowSource, local
 from rfmdp.objective import Spec
-from rfmdp.outer.blocks.block import Begin, BlockTask, Command, Outcome, PosedBlock
+from rfmdp.outer.blocks.block import Begin, BlockTask, Command, Outcome, PosedBlock, ready_bytes
 from rfmdp.outer.problem import where
 from rfmdp.running import connected, gathered, portable, worker_memory
 from rfmdp.threads import set_threads
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.4  # of the memory that blocks may take which are ready to use
-READY = (16.0, 120.0, 40.0)  # their bytes per transition, row and state
 
 
 def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet:
@@ -45,13 +44,11 @@ def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet
 
 def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[BlockTask]:
     """Return the task of every block; blocks stay ready to use if some memory has room for all."""
-    entry, row, state = READY
-    size = entry * model.transitions + row * model.rows + state * model.states
     sets: dict[str, Any] = {
         name: where(model.frame, states) for name, states in spec.objective.sets.items()
     }
     spec = replace(spec, objective=replace(spec.objective, **sets))
-    task = BlockTask(spec, inner, model.changes, keep=size <= SHARE * memory)
+    task = BlockTask(spec, inner, model.changes, keep=ready_bytes(model) <= SHARE * memory)
     return [task.of(first, last) for first, last in pairwise(model.block_ptr.tolist())]
 
 
@@ -99,7 +96,7 @@ class LocalBlocks:
     def _block(self, number: int) -> PosedBlock:
         if number in self._ready:
             return self._ready[number]
-        block = PosedBlock(self._model.packed(number), self._tasks[number])
+        block = PosedBlock(self._model.block(number), self._tasks[number])
         if block.task.keep:
             self._ready[number] = block
         return block
@@ -215,7 +212,7 @@ def _built(source: RowSource, first: int, last: int, states: int, task: BlockTas
     """Make a block from its source."""
     set_threads(1)  # the other cores do other blocks
     try:
-        return PosedBlock(pack(local(source.rows_of(first, last), first, states)), task)
+        return PosedBlock(local(source.rows_of(first, last), first, states), task)
     except Exception as error:
         raise portable(error) from None
 
