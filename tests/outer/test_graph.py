@@ -6,7 +6,7 @@ from hypothesis import assume, given, strategies as st
 from examples import half
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
 from rfmdp.sets.families import Interval, Polytope, Singleton
 
 from .games import (

@@ -35,7 +35,7 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.outer.budget import unfolded
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths

@@ -32,10 +32,10 @@ import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import row_span
+from rfmdp.outer.backups import Faces
 from rfmdp.outer.chain import AndersonMixture, Chain, Nodes
-from rfmdp.outer.graph.components import components, strong_components
-from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.region import components, strong_components
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.ragged import entries, segment_all, segment_any, segment_sum, starts

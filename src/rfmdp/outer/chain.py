@@ -145,7 +145,10 @@ class Chain:
         return len(self.x) * float(np.max(distance, initial=1)) ** 2 <= BAND
 
     def solve(self) -> bool:
-        """Solve by sparse elimination; return False for a chain with a trap."""
+        """Solve by sparse elimination; return False for a chain with a trap, or nearly.
+
+        Where nothing is below 0, values below it come from a pivot that rounding has turned.
+        """
         ptr, targets, weights, constants = self._packed
         if self._factors is None:
             count, end = len(self.x), int(ptr[-1])
@@ -153,7 +156,7 @@ class Chain:
             entry = np.insert(-weights[:end], ptr[:-1], 1.0)
             self._factors = elimination(ptr + np.arange(count + 1), columns, entry)
         x = None if self._factors is None else self._factors(constants)
-        if x is None:
+        if x is None or (np.min(x, initial=0.0) < 0.0 and not np.any(constants < 0.0)):
             return False
         self.x = x
         return True

@@ -26,9 +26,9 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MIN
-from rfmdp.outer.graph.region import Region, analyse
+from rfmdp.outer.backups import ProvenBackups
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
-from rfmdp.outer.proofs.backups import ProvenBackups
+from rfmdp.outer.region import Region, analyse
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.ragged import entries

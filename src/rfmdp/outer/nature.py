@@ -17,10 +17,10 @@ from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.graph.region import analyse
+from rfmdp.outer.backups import Faces
 from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.outer.task import Task, prepare

@@ -32,8 +32,8 @@ from rfmdp.kernels import packed as packing, passes, walk as kernels
 from rfmdp.kernels.decorator import budget, expect
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import elimination
-from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.region import Region
 from rfmdp.outer.settings import BUDGET, Clock
 from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY

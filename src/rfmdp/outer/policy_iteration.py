@@ -2,7 +2,7 @@
 
 Components are solved in topological order. Within one, a full robust sweep picks rows and
 nature's answers; cheap sweeps evaluate that chain; and again, until the residual is small. The
-number so found is *no* bound: `proofs.certify` (or a discount) proves bounds around it.
+number so found is *no* bound: `certify` (or a discount) proves bounds around it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.graph.region import Region
+from rfmdp.outer.region import Region
 from rfmdp.outer.settings import LimitReached
 from rfmdp.outer.task import Task
 from rfmdp.ragged import entries
@@ -49,28 +49,6 @@ class Level:
     cyclic: bool
 
 
-class Barrier:
-    """Keeps infinite states far above all finite ones, so that nobody goes there.
-
-    That is far on the scale of values and rewards: next to a number that dwarfs them, inner solvers
-    could not tell them apart.
-    """
-
-    def __init__(self, region: Region) -> None:
-        self._infinite = np.flatnonzero(np.isinf(region.known))
-        paying = region.finite_rows & region.open[region.graph.edges.row_state]
-        self._paid = float(np.max(region.problem.reward, where=paying, initial=0.0))
-
-    def put(self, value: FloatArray) -> None:
-        """Give infinite states a number, in place; seldom another one, for it moves all others."""
-        if len(self._infinite):
-            finite = value.copy()
-            finite[self._infinite] = 0.0
-            barrier = FAR * (self._paid + float(finite.max()))
-            if not 0.5 * barrier <= value[self._infinite[0]] <= 2.0 * barrier:
-                value[self._infinite] = barrier
-
-
 class PolicyIteration:
     """Finds the value of the open part of a problem to a small residual."""
 
@@ -78,8 +56,10 @@ class PolicyIteration:
         self.problem, self.region = task.problem, region
         self.operator, self.clock = task.operator, task.clock
         self._allowed = region.allowed
-        self._barrier = Barrier(region)
-        self._dodging = self.problem.nature is MIN and bool(np.isinf(region.known).any())
+        self._infinite = np.flatnonzero(np.isinf(region.known))
+        paying = region.finite_rows & region.open[region.graph.edges.row_state]
+        self._paid = float(np.max(region.problem.reward, where=paying, initial=0.0))
+        self._dodging = self.problem.nature is MIN and len(self._infinite) > 0
         self._members = region.groups.members
         self._levels = self._split_levels()
         self._place = np.full(self.problem.model.states, -1, dtype=np.int64)
@@ -104,15 +84,28 @@ class PolicyIteration:
         elif region.cyclic and not self._dodging:
             with suppress(LimitReached):  # a guess need not be a good one
                 self._follow_nominal(guess)
-        self._barrier.put(guess.value)
+        self._put_barrier(guess.value)
         return guess
 
     def _follow_nominal(self, guess: Guess) -> None:
         """Evaluate the first policy under nominal nature, roughly."""
         for level in self._levels:
-            self._barrier.put(guess.value)
+            self._put_barrier(guess.value)
             answers = self._nominal.respond(guess.value, guess.choice[level.nodes.states])
             self._evaluate(guess, level, answers, FIRST if level.cyclic else 1)
+
+    def _put_barrier(self, value: FloatArray) -> None:
+        """Give infinite states a number, in place; seldom another one, for it moves all others.
+
+        It is far above all finite ones, so that nobody goes there; but on the scale of values and
+        rewards: next to one that dwarfs them, inner solvers could not tell them apart.
+        """
+        if len(self._infinite):
+            finite = value.copy()
+            finite[self._infinite] = 0.0
+            barrier = FAR * (self._paid + float(finite.max()))
+            if not 0.5 * barrier <= value[self._infinite[0]] <= 2.0 * barrier:
+                value[self._infinite] = barrier
 
     def improve(self, guess: Guess, residual: float) -> float:
         """Guess all levels until their residual is at most `residual` times the value's scale.
@@ -122,7 +115,7 @@ class PolicyIteration:
         worst = 0.0
         for level in self._levels:
             self.clock.check()
-            self._barrier.put(guess.value)
+            self._put_barrier(guess.value)
             if level.cyclic:
                 worst = max(worst, self._cycle(guess, level, residual))
             else:

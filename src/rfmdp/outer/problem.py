@@ -63,7 +63,7 @@ class Problem:
 
     @property
     def lingerer(self) -> Direction:
-        """Who could seem to gain by staying for ever at no reward, see `proofs.certify`."""
+        """Who could seem to gain by staying for ever at no reward, see `certify`."""
         return MIN if self.form in (Form.TO_TARGET, Form.MIXED) else MAX
 
     @property

@@ -26,8 +26,7 @@ from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.blocks.block import Check, Command, Step, Sweeps, require_form
 from rfmdp.outer.blocks.fleet import Fleet, fleet
-from rfmdp.outer.discounted import around_fixed_point
-from rfmdp.outer.horizon import distance
+from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
 from rfmdp.outer.solution import Solution, Stats, Status

@@ -20,23 +20,28 @@ be, if the policy walks to the way out. Candidates are the value plus or minus e
 expected sum of values along the chain at hand: T(V + eps w) is about V + eps P w = V + eps (w - V).
 
 Where nature cannot empty an outcome, loose checks are enough on both sides: see `plain`.
+
+If somebody may linger, policy iteration can settle on a fixed point that is not the value, around
+which nothing is proven. `approach` then solves a game that is a little worse on the strict side,
+in which every step costs those who linger, so that it has one fixed point only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
+from rfmdp.outer.backups import ProvenBackups, lingering_groups
 from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.graph.components import Groups
-from rfmdp.outer.graph.region import Region
+from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.problem import Form
-from rfmdp.outer.proofs.backups import ProvenBackups, lingering_groups
-from rfmdp.outer.task import Task
+from rfmdp.outer.region import Groups, Region, no_groups
+from rfmdp.outer.settings import largest
+from rfmdp.outer.task import Operator, Task
 from rfmdp.ragged import entries, segment
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -243,7 +248,10 @@ class Certifier:
     def _steps(self, widening: Widening, weight: FloatArray) -> FloatArray | None:
         """Return the expected sum of weights along the chain to follow, None if endless."""
         steps = np.zeros(self.model.states)
-        chain = Chain(self.model, widening.nodes, widening.choice, widening.answers, steps, weight)
+        chain = Chain(
+            self.model, widening.nodes, widening.choice, widening.answers, steps, weight,
+            self.problem.discount,
+        )  # fmt: skip
         accuracy = 0.01 * weight[widening.choice[widening.nodes.states]]
         for attempt in range(ROUNDS):
             before = chain.x.copy()
@@ -280,3 +288,27 @@ class Certifier:
         other = self.widening(candidate, choice, widening.side)
         longer = None if other is None else self._steps(other, weight)
         return (widening, steps) if other is None or longer is None else (other, longer)
+
+
+def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | None:
+    """Return a proven bound (S,) of the strict side, near the value, and its policy (S,).
+
+    It is one of a worse game, in which a step to a target pays eta more (of the largest value), and
+    what follows any other step counts for 1 - eta of it. None if nothing was proven.
+    """
+    problem, region, operator = certifier.problem, certifier.region, certifier.operator
+    scale, guess, result = largest(problem.reward), None, None
+    for less in (1.0, 1e3 * eta, eta):  # from far on the strict side
+        if problem.form is Form.TO_TARGET:
+            worse = replace(problem, reward=problem.reward + less * scale)
+        else:
+            worse = replace(problem, reward=(1.0 - less) * problem.reward, discount=1.0 - less)
+        apart = replace(region, problem=worse, groups=no_groups(certifier.model))
+        task = replace(certifier.task, operator=Operator(worse, operator.inner, operator.stats))
+        search = PolicyIteration(task, apart)
+        guess = guess or search.start(None)
+        search.improve(guess, 1e-2 * less)
+        scale = largest(guess.value[certifier.states])
+        bound = Certifier(task, apart).bound(guess.value, guess.choice, certifier.strict_side)
+        result = result if bound is None else (bound, guess.choice.copy())
+    return result
