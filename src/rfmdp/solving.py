@@ -27,10 +27,9 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.average import solve_average
 from rfmdp.outer.blocks.solve import solve_blocked
-from rfmdp.outer.budget import solve_budget
 from rfmdp.outer.horizon import solve_discounted, solve_prefix, solve_steps
 from rfmdp.outer.mixed import solve_mixed
-from rfmdp.outer.problem import Form, Problem, pose, where
+from rfmdp.outer.problem import Form, Problem, pose, solve_budget, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare, to_solution

@@ -150,12 +150,12 @@ def test_a_proof_that_fails_is_tried_again(inner, failures, monkeypatch):
     """
     calls = []
 
-    def bound(certifier, value, choice, side, lead=None):
+    def bound(certifier, value, choice, side):
         if side > 0.0:
             calls.append(side)
         if len(calls) <= failures:
             return None
-        return original(certifier, value, choice, side, lead)
+        return original(certifier, value, choice, side)
 
     original = Certifier.bound
     model = walk(size=12)

@@ -33,7 +33,7 @@ import numpy as np
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import row_span
 from rfmdp.outer.backups import Faces
-from rfmdp.outer.chain import AndersonMixture, Chain, Nodes
+from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.region import components, strong_components
 from rfmdp.outer.settings import STOPS, largest, status_of
@@ -54,7 +54,6 @@ EXACT = 1e-12  # of the largest gain: rounding of a gain that is met almost sure
 CLIMB = 1e-4  # of the width that is wanted: what a step climbs at least
 OUT = 1e-6  # how much farther out than needed a witness is where nothing depends on it
 TIE = 1e-12  # of the values of a row: means this near to u are looked at by vertices
-BURST = 10  # sweeps between two extrapolations
 ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of a chain that is too large to be solved
 
 
@@ -213,17 +212,14 @@ class GainIteration:
     ) -> tuple[FloatArray, FloatArray]:
         """Return bias (S,) and gain of closed classes that are too large to solve, by sweeps."""
         (share, after, pointers), bias = moves, np.zeros(len(label))
-        mixture = AndersonMixture(len(label))
-        for sweep in range(SWEEPS):
+        for _ in range(SWEEPS):
             rise = reward + segment_sum(share * bias[after], pointers) - bias
             gain = np.bincount(label, rise) / np.maximum(np.bincount(label), 1)
             change = np.where(recurs, rise - gain[label], 0.0)
             if largest(change) <= SAME * self.width:
                 break
             bias += 0.5 * change
-            if sweep % BURST == BURST - 1:
-                mixture.extrapolate(bias, change)
-                self.task.clock.check()
+            self.task.clock.check()
         return bias, gain
 
 

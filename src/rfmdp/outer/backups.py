@@ -179,19 +179,6 @@ class ProvenBackups:
         meets = self.region.graph.rows_possible(self._infinite)[rows]
         return Faces(self.model, rows[meets]) if meets.any() else None
 
-    def rows(self, value: FloatArray, side: float) -> FloatArray:
-        """Return the proven side of all open rows, (R,) with garbage elsewhere."""
-        self.operator.backup(value, self.open_rows)
-        return self._take_side(value, self.open_rows, side)
-
-    def _take_side(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
-        """Return the side of rows that were backed up, infinite ones as the graph knows them."""
-        q = self.operator.side(side).copy()
-        if self._dodging is not None:
-            self._dodge(self._dodging, q, value, rows, side)
-        q[rows[~self.region.finite_rows[rows]]] = np.inf
-        return q
-
     def _dodge(
         self, faces: Faces, q: FloatArray, value: FloatArray, rows: IntArray, side: float
     ) -> None:
@@ -217,7 +204,10 @@ class ProvenBackups:
             settled = groups.rows & ~self.region.graph.flexible
             needed = rows[(self.region.finite_rows & ~settled)[rows]]
         self.operator.backup(value, needed)
-        q = self._take_side(value, rows, side)
+        q = self.operator.side(side).copy()
+        if self._dodging is not None:
+            self._dodge(self._dodging, q, value, rows, side)
+        q[rows[~self.region.finite_rows[rows]]] = np.inf
         if groups.count:
             self._stay(q, value, rows, side, groups)
         if fixed is not None:

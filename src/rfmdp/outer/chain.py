@@ -20,8 +20,7 @@ Solve: TypeAlias = Callable[[FloatArray], FloatArray | None]
 
 DIRECT = 3000  # states of a chain that is solved by elimination if it mixes slowly
 BAND = 1e9  # steps of an elimination that larger chains are worth
-SWEEPS, EFFORT = 3, 100_000  # between two extrapolations: at least, and entries worth one
-MEMORY = 5  # rounds that an extrapolation looks back on
+EFFORT = 100_000  # entries that are swept between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,22 +115,15 @@ class Chain:
         return int(done), bool(settled)
 
     def settle(self, clock: Clock, stats: Stats, sweeps: int, accuracy: FloatArray) -> bool:
-        """Sweep as `sweep` does and extrapolate in between; return whether the values settled.
-
-        An extrapolation is the mixture of the last rounds that changes least (Anderson's way).
-        """
-        burst = max(SWEEPS, EFFORT // max(int(self._packed[0][-1]), 1))
-        unit = accuracy if np.all(accuracy > 0.0) else 1.0
-        mixture = AndersonMixture(len(self.x))
+        """Sweep as `sweep` does with an eye on the clock; return whether the values settled."""
+        burst = 1 + EFFORT // max(int(self._packed[0][-1]), 1)
         while sweeps > 0:
-            before = self.x.copy()
             done, settled = self.sweep(min(burst, sweeps), accuracy)
             stats.cheap_sweeps += done
             sweeps -= done
             clock.check()
             if settled:
                 return True
-            mixture.extrapolate(self.x, (self.x - before) / unit)
         return False
 
     @property
@@ -186,28 +178,3 @@ def elimination(
         return x if np.isfinite(x).all() else None
 
     return solve
-
-
-class AndersonMixture:
-    """Rounds of an affine iteration, mixed so that the change is least (Anderson's way)."""
-
-    def __init__(self, size: int) -> None:
-        self._rounds = 0
-        self._end, self._change = np.empty(0), np.empty(0)
-        self._moves, self._steps = np.zeros((MEMORY, size)), np.zeros((MEMORY, size))
-        self._squares = np.zeros((MEMORY, MEMORY))
-        self._right = np.zeros(MEMORY)
-
-    def extrapolate(self, x: FloatArray, change: FloatArray) -> None:
-        """Move x (n,), the end of a round with this change (n,), to the best mixture, in place."""
-        end = x.copy()
-        slot = self._rounds % MEMORY
-        if self._rounds:
-            self._moves[slot], self._steps[slot] = end - self._end, change - self._change
-            kernels.correlate(self._steps, slot, change, self._squares, self._right)
-            if np.isfinite(self._squares).all() and np.isfinite(self._right).all():
-                share = np.linalg.lstsq(self._squares, self._right, rcond=1e-13)[0]
-                kernels.take_back(x, self._moves, share)
-        if not np.isfinite(x).all():
-            x[:] = end
-        self._end, self._change, self._rounds = end, change, self._rounds + 1

@@ -3,11 +3,13 @@
 Seven forms are enough for all objectives: probability of reaching (least fixed point), reward until
 a target (of both signs or not), total reward, discounted reward, a mean in the long run, and a
 finite number of backward steps. `Globally` is one minus the probability of leaving, with both
-directions turned: `flipped` says so.
+directions turned: `flipped` says so. An until with a budget is one of another model, unfolded by
+what was paid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -15,12 +17,14 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.lattice import AnyModel
-from rfmdp.objective import MAX, MIN, Direction, Objective, Spec
+from rfmdp.model.unroll import remembering, restrict, unfold
+from rfmdp.objective import MAX, MIN, BudgetUntil, Direction, Objective, Spec, Until
+from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.state_sets import StateSet
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 class Form(Enum):
@@ -192,3 +196,78 @@ def _refuse_negative(model: FactoredMDP, reward: FloatArray) -> None:
             f"{reward[row]:g}. Use a target, F (ReachReward in Python), a finite horizon, C<=k "
             "(Cumulative), or a discount, C{discount=0.9} (Discounted)."
         )
+
+
+def solve_budget(
+    model: FactoredMDP,
+    spec: Spec,
+    interest: BoolArray,
+    solve: Callable[..., Solution],
+    policy: Policy | None = None,
+) -> Solution:
+    """Return the solution of an until with a budget, or its value for a policy.
+
+    Parameters
+    ----------
+    solve
+        `solving.solve`, for the unfolded model.
+    policy
+        One with a rule for every amount paid.
+    """
+    paying, _, reach = _by_payment(model, spec)
+    if policy is not None:
+        paying = restrict(paying, _flat(model, policy))
+    first = np.append(interest, np.zeros(paying.states - model.states, dtype=np.bool_))
+    result = solve(paying, reach, states=first)
+    rules = result.policy.rows[0, :-1].reshape(-1, model.states)
+    rules = rules - np.arange(len(rules))[:, None] * model.rows
+    lower, upper = (x if x is None else x[:-1] for x in (result.lower, result.upper))
+    return replace(
+        result, model=model, spec=spec, value=result.value[: model.states],
+        policy=policy or Policy(rules), subject="optimum" if policy is None else "policy",
+        lower=None if lower is None else lower[: model.states],  # where nothing was paid yet
+        upper=None if upper is None else upper[: model.states], witness=(lower, upper),
+        interest=interest,
+    )  # fmt: skip
+
+
+def unfolded(model: FactoredMDP, policy: Policy, spec: Spec) -> tuple[FactoredMDP, Policy, Spec]:
+    """Return a model whose states know what was paid of a budget, and policy and question for it.
+
+    Parameters
+    ----------
+    policy
+        One with a rule for every amount paid.
+    """
+    paying, states, reach = _by_payment(model, spec)
+    layers = len(states) // model.states
+    paid = np.append(np.repeat(np.arange(layers), model.states), layers)
+    lost = paid == layers
+    every = np.tile(np.arange(model.rows), layers)
+    paying = replace(
+        paying,
+        labels={name: label[states] & ~lost for name, label in model.labels.items()},
+        rewards={
+            name: Rewards(np.where(lost, 0.0, each.state[states]), np.append(each.row[every], 0.0))
+            for name, each in model.rewards.items()
+        },
+    )
+    named = remembering(paying, model, "paid", paid, states)
+    return named, Policy(_flat(model, policy)[None, :]), reach
+
+
+def _by_payment(model: FactoredMDP, spec: Spec) -> tuple[FactoredMDP, IntArray, Spec]:
+    """Return a model unfolded by what was paid, the state of each of its states, and the until."""
+    goal = spec.objective
+    assert isinstance(goal, BudgetUntil)
+    paying = unfold(model, row_rewards(model, goal.reward), goal.budget)
+    states = np.append(np.tile(np.arange(model.states), goal.layers), 0)  # the last one has lost
+    stay, target = (where(model, s)[states] for s in (goal.stay, goal.target))
+    stay[-1] = target[-1] = False
+    return paying, states, replace(spec, objective=Until(stay, target))
+
+
+def _flat(model: FactoredMDP, policy: Policy) -> IntArray:
+    """Return a policy with a rule for every amount paid as one (S',) of the unfolded model."""
+    shift = model.rows * np.arange(len(policy.rows))[:, None]
+    return np.append(policy.rows + shift, len(policy.rows) * model.rows)

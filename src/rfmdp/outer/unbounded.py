@@ -231,13 +231,7 @@ class Search:
         clock.reserve = RESERVE
         try:
             eta = self._iterate()
-            while not self.closed:
-                lead = self._approach(eta)
-                if lead is None:
-                    break
-                self._certify(lead=lead)
-                if eta <= NEAREST:
-                    break
+            while not self.closed and self._approach(eta) and eta > NEAREST:
                 eta = max(1e-2 * eta, NEAREST)
             clock.reserve = 0.0
         except STOPS as stop:
@@ -269,30 +263,24 @@ class Search:
             residual = max(1e-2 * least, FLOOR) if proven else FLOOR
         return eta
 
-    def _approach(self, eta: float) -> FloatArray | None:
-        """Take a bound (S,) from the strict side and go on from there; None if there is none."""
+    def _approach(self, eta: float) -> bool:
+        """Take a bound of the strict side and the other one around it; return whether one is."""
         side, guess = self.certifier.strict_side, self.guess
         better = approach(self.certifier, eta) if self.task.can_prove(side) else None
         if better is None:
-            return None
+            return False
         bound, guess.choice = better
         guess.value = np.where(self.region.open, bound, guess.value)
         self._take(bound, side)
         self._certify((-side,))
-        self.solver.improve(guess, FLOOR)
-        return bound
+        return True
 
-    def _certify(
-        self, sides: tuple[float, ...] = (-1.0, 1.0), lead: FloatArray | None = None
-    ) -> bool:
-        """Make bounds better by what is proven around the guess; return whether all sides were.
-
-        `lead` as in `Certifier.bound`.
-        """
+    def _certify(self, sides: tuple[float, ...] = (-1.0, 1.0)) -> bool:
+        """Make bounds better by what is proven around the guess; return whether all sides were."""
         proven = True
         for side in sides:
             with self.task.stats.phase("certify"):
-                bound = self.certifier.bound(self.guess.value, self.guess.choice, side, lead)
+                bound = self.certifier.bound(self.guess.value, self.guess.choice, side)
             if bound is not None:
                 self._take(bound, side)
             proven = proven and (bound is not None or not self.task.can_prove(side))
