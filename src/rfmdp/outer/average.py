@@ -61,9 +61,8 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     """Return bounds of all states, with their witnesses."""
     problem, states = task.problem, task.problem.model.states
     least, most = float(problem.reward.min()), float(problem.reward.max())
-    slack = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
-    if slack:  # it may be too little to move a float
-        least, most = np.nextafter(least - slack, -np.inf), np.nextafter(most + slack, np.inf)
+    if problem.rounded:
+        least, most = np.nextafter(least, -np.inf), np.nextafter(most, np.inf)
     lower, upper = np.full(states, least), np.full(states, most)
     result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
     nothing = np.zeros(states)
@@ -265,9 +264,8 @@ class Gains:
         self._first = np.flatnonzero(np.diff(self.owner, prepend=-1))
         inner, stats = task.operator.inner, task.stats
         self.operator = Operator(problem, inner, stats)
-        plain = replace(problem, reward=np.zeros(self.model.rows), lost=None)
+        plain = replace(problem, reward=np.zeros(self.model.rows))
         self.plain = Operator(plain, inner, stats)
-        self.lost = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
         self.operator.backup(bias, self.rows)
         self.paid = self._surplus(np.arange(len(self.rows)), self.operator.side(side)[self.rows])
         self._moves = graph.edges.forward[2:]
@@ -280,10 +278,7 @@ class Gains:
         surplus = q - here
         shift = surplus - q  # the error of a sum is a float [Knuth]
         exact = (q - (surplus - shift)) + (-here - shift) == 0.0
-        surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
-        if self.lost:  # it may be too little to move a float
-            surplus = np.nextafter(surplus + self.side * self.lost, self.side * np.inf)
-        return surplus
+        return np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
 
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""

@@ -63,19 +63,12 @@ class Problem:
     discount: float = 1.0
     probability: bool = False  # whether values are probabilities
     flipped: bool = False  # the answer is one minus the value
-    lost: FloatArray | None = None  # (R,) what `reward` misses: sums of two floats are rounded
+    rounded: bool = False  # whether some rewards are rounded sums of two; `REWARD` pays for that
 
     @property
     def lingerer(self) -> Direction:
         """Who could seem to gain by staying for ever at no reward, see `certify`."""
         return MIN if self.form in (Form.TO_TARGET, Form.MIXED) else MAX
-
-    @property
-    def lost_unit(self) -> float:
-        """A unit in the last place of the largest reward that was rounded; 0 if none was."""
-        if self.lost is None:
-            return 0.0
-        return float(np.spacing(np.abs(self.reward[self.lost != 0.0])).max())
 
     @property
     def terminal(self) -> BoolArray:
@@ -140,7 +133,7 @@ def _average(objective: Objective, blank: Problem) -> Problem:
     model, problem = blank.model, replace(blank, form=Form.AVERAGE)
     if objective.rewarded:
         paid = row_rewards(model, objective.reward_name)
-        return replace(problem, reward=paid, lost=_lost(model, objective.reward_name, paid))
+        return replace(problem, reward=paid, rounded=_rounded(model, objective.reward_name, paid))
     inside = where(model, objective.sets["target"])[model.row_states]
     return replace(problem, reward=inside.astype(np.float64), probability=True)
 
@@ -153,7 +146,7 @@ def _reward(objective: Objective, blank: Problem) -> Problem:
         state = np.array(model.reward(name).state, dtype=np.float64)
         return replace(blank, start=state, steps=(step,) * last)
     paid = row_rewards(model, name)
-    blank = replace(blank, lost=_lost(model, name, paid))
+    blank = replace(blank, rounded=_rounded(model, name, paid))
     if last is not None:
         return replace(blank, reward=paid, discount=objective.factor, steps=(step,) * last)
     if objective.factor < 1.0:
@@ -176,15 +169,12 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     return total
 
 
-def _lost(model: FactoredMDP, name: str | None, paid: FloatArray) -> FloatArray | None:
-    """Return what rounding took from what rows pay, (R,), exactly; None if nothing."""
+def _rounded(model: FactoredMDP, name: str | None, paid: FloatArray) -> bool:
+    """Return whether rounding took something from what rows pay, (R,)."""
     rewards = model.reward(name)
-    if not (rewards.row.any() and rewards.state.any()):
-        return None
     state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
     shift = paid - rewards.row  # Knuth's two-sum
-    lost = (rewards.row - (paid - shift)) + (state - shift)
-    return lost if lost.any() else None
+    return bool(np.any((rewards.row - (paid - shift)) + (state - shift)))
 
 
 def _refuse_negative(model: FactoredMDP, reward: FloatArray) -> None:

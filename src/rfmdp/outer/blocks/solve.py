@@ -35,7 +35,6 @@ from rfmdp.outer.task import (
     StateBounds,
     Task,
     nothing_proven,
-    paid_for_rounding,
     to_solution,
 )
 from rfmdp.ragged import starts
@@ -65,12 +64,11 @@ def solve_blocked(
         with stats.phase("solve"):
             run = _Run(task, blocks)
             result = run.solve()
-            unit = max((outcome.unit for outcome in run.outcomes), default=0.0)
             least = min((outcome.least for outcome in run.outcomes), default=0.0)
     finally:
         blocks.close()
-    lower, upper = paid_for_rounding(problem, unit, result.lower, result.upper)
-    result.lower, result.upper = lower if least < 0.0 else np.maximum(lower, 0.0), upper
+    if least == 0.0:
+        result.lower = np.maximum(result.lower, 0.0)
     return replace(to_solution(task, spec, inner.name, result), model=model)
 
 
