@@ -7,11 +7,8 @@ its mirror image):
     keep   the mean of u over the successors is at most u here, and reward + mean of h <= u + h here
     climb  the mean of u over the successors is less than u here
 
-Why. u never grows on average, so the climbs, each of which lowers it by some d > 0, are finitely
-many on average. All other steps add up to: rewards of n steps <= the sum of u over the states seen,
-plus a constant; and that sum is at most n times u of the first state. Nothing has to end, and h may
-be any numbers. Where nature helps, one answer must do both parts of `keep`. That is asked of
-answers whose successors all have u at most u here; the mean then follows.
+Why stands in docs/soundness.md. Where nature helps, one answer must do both parts of `keep`. That
+is asked of answers whose successors all have u at most u here; the mean then follows.
 
 Candidates come from policy iteration. The chain of both players' choices has a gain g, the mean of
 every state, and a bias h with g + h = reward + mean of h; both are solved for, so neither periods
@@ -33,12 +30,12 @@ import numpy as np
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import row_span
 from rfmdp.outer.backups import Faces
-from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph import Graph
+from rfmdp.outer.policy_iteration import Chain, Nodes
 from rfmdp.outer.region import components, strong_components
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
-from rfmdp.ragged import entries, segment_all, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, segment_all, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -250,12 +247,13 @@ class Gains:
     def __init__(self, task: Task, search: GainIteration, side: float) -> None:
         problem = task.problem
         self.task, self.side, self.model = task, side, problem.model
+        self._far = np.maximum if side > 0.0 else np.minimum  # the farther out of two bounds
         self.gain, self.passing = search.gain, search.passing
         graph = Graph(problem.model)
         # on the way to where they stay states may lose a little, so that rounding costs nothing
         self.width = max(search.width, 1e4 * UNIT * largest(search.value))
         shift = 0.1 * self.width / max(largest(search.passing), 1.0)
-        loss = np.where(passed_once(graph), OUT * largest(problem.reward), shift)
+        loss = np.where(_passed_once(graph), OUT * largest(problem.reward), shift)
         self.bias = bias = search.value + side * loss * search.passing
         self.fixed = search.choice.copy() if side == -problem.agent.sign else None
         self.helps = problem.nature.sign == -side
@@ -286,7 +284,7 @@ class Gains:
         label = np.unique(self.gain, return_inverse=True)[1]
         need = self._best(self.paid)
         near = side * (need - self.gain) <= 0.5 * self.width
-        u = self._spread(np.where(near, self._farther(need, self.gain), self.gain), label)
+        u = self._spread(np.where(near, self._far(need, self.gain), self.gain), label)
         steps = side * 2.0 * least * np.maximum(self.passing, 1.0)
         for _ in range(ROUNDS):
             self.task.clock.tick("certify", self.width)
@@ -296,24 +294,19 @@ class Gains:
             if not short.any():
                 return u
             climbing = short & ~np.isfinite(self._best(keep))
-            u = self._spread(self._farther(u, need + np.where(climbing, steps, 0.0)), label)
+            u = self._spread(self._far(u, need + np.where(climbing, steps, 0.0)), label)
         return None
-
-    def _farther(self, u: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the farther out of two bounds."""
-        return np.maximum(u, v) if self.side > 0.0 else np.minimum(u, v)
 
     def _best(self, need: FloatArray) -> FloatArray:
         """Return what all rows (n,) that count need, per state (S,); infinitely little if none."""
-        reduce = np.maximum if self.side > 0.0 else np.minimum
         worst = np.full(self.model.states, -self.side * np.inf)
-        worst[self.owner[self._first]] = reduce.reduceat(need, self._first)
+        worst[self.owner[self._first]] = self._far.reduceat(need, self._first)
         return worst
 
     def _spread(self, u: FloatArray, label: IntArray) -> FloatArray:
         """Return numbers (S,) with the farthest one of every cluster for all its states."""
         far = np.full(int(label.max()) + 1, -self.side * np.inf)
-        (np.maximum if self.side > 0.0 else np.minimum).at(far, label, u)
+        self._far.at(far, label, u)
         return far[label]
 
     def _needs(self, u: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
@@ -334,8 +327,8 @@ class Gains:
                 falls[ties] = self._falls(u, self.rows[ties])
             return np.where(falls, self.paid, side * np.inf), climb
         keep = self.paid.copy()
-        worse = self._worse(u)
-        if worse.any():
+        worse = side * ((high if side > 0.0 else low) - here) > 0.0
+        if worse.any():  # these may lead to states with u beyond that of their own
             keep[worse] = side * np.inf
             self._stay(u, keep)
         return keep, climb
@@ -353,12 +346,6 @@ class Gains:
         listed = order[np.searchsorted(rows[order], faces.rows)]
         falls[listed] = segment_all(mean + margin <= here, faces.vertex_ptr)
         return falls
-
-    def _worse(self, u: FloatArray) -> BoolArray:
-        """Return the rows (n,) that may lead to states with u beyond that of their own."""
-        pointers, successors = self._moves
-        here = np.repeat(u[self.model.row_states], np.diff(pointers))
-        return segment_any(self.side * (u[successors] - here) > 0.0, pointers)[self.rows]
 
     def _stay(self, u: FloatArray, keep: FloatArray) -> None:
         """Let nature answer by vertices that lead to no state with u beyond, in place."""
@@ -382,7 +369,7 @@ class Gains:
         keep[listed[taken]] = self._surplus(listed[taken], worth)
 
 
-def passed_once(graph: Graph) -> BoolArray:
+def _passed_once(graph: Graph) -> BoolArray:
     """Return the states (S,) to which no cycle leads."""
     parts = components(graph)
     pointers, successors = graph.edges.forward[2:]

@@ -4,16 +4,9 @@ form          lower L                          upper U
 reach, total  strict: L < T(L) where L > 0     loose: U >= T(U)
 to target     loose: L <= T(L)                 strict: U > T(U) where U is finite
 
-Why: reach and total are least fixed points of T over [0, inf], so a loose U bounds them (Knaster
-and Tarski). If L < T(L) where L > 0, then L <= g T(L) for some g < 1; unrolled n times, L is at
-most the value plus g^n max L. For rewards to a target, L <= T(L) unrolls along all plays that
-reach it, and the others cost infinitely much; and U > T(U) means that those who minimise have
-answers by which U falls in every step by some d > 0: the target is reached after at most U / d
-steps on average, and U unrolls likewise. A state of a group (`region`) may be equal instead, as
-moves inside a group give the value itself. But the policy must lead it to a strict state, whatever
-an opposed nature does: then a few steps together are strict.
-
-On the side of the agent's guarantee, T is taken with its policy fixed: the policy is proven too.
+Why stands in docs/soundness.md. A state of a group (`region`) may be equal to its strict bound, if
+the policy leads it to a strict state, whatever an opposed nature does. On the side of the agent's
+guarantee T is taken with its policy fixed: the policy is proven, too.
 
 A loose bound must be constant where those on its side can linger (`backups`); a strict one may
 be, if the policy walks to the way out. Candidates are the value plus or minus eps times w, the
@@ -36,8 +29,7 @@ from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.backups import ProvenBackups, lingering_groups
-from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.policy_iteration import PolicyIteration
+from rfmdp.outer.policy_iteration import Chain, Nodes, PolicyIteration
 from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Groups, Region, no_groups
 from rfmdp.outer.settings import largest
@@ -91,7 +83,7 @@ class Certifier:
             failing = self.failing(candidate, side, widening.fixed, widening.groups, best)
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
-                return self.with_known(candidate)
+                return np.where(self.region.open, candidate, self.region.known)
             widening, steps = self._widening_at(candidate, best, weight, widening, steps)
         return None
 
@@ -214,10 +206,6 @@ class Certifier:
             leaves = graph.positive(~stuck, agent=MAX, nature=helps)
             equal &= ~leaves[self.states]
         return equal
-
-    def with_known(self, candidate: FloatArray) -> FloatArray:
-        """Return the bound (S,) of all states, known values put back."""
-        return np.where(self.region.open, candidate, self.region.known)
 
     def _widen(self, value: FloatArray, widening: Widening, step: FloatArray) -> FloatArray:
         """Return the candidate: value and step on open states, equal within groups."""

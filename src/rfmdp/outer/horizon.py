@@ -3,9 +3,9 @@
 T does not expand: |T(V) - T(W)| <= discount * max |V - W|. So a computed step whose rows are known
 to half a width h carries its error on by E' = discount * E + h, and V +- E are proven bounds. Where
 these are too far apart (tiny probabilities, say) both sides are iterated, each a bound because T is
-monotone; and states of probability 0 are then told by the graph. A solver that proves one side only
-iterates that side. Where nature has no choice, or that of one box per row, both sides are iterated
-by one compiled loop, which passes over states whose successors keep their bounds.
+monotone. A solver that proves one side only iterates that side. Where nature has no choice, or that
+of one box per row, both sides are iterated by one compiled loop, which passes over states whose
+successors keep their bounds.
 
 With a discount for ever T contracts, so one sweep bounds the error: here, and only here, a residual
 d proves something, d / (1 - discount); it is taken from proven sides.
@@ -21,7 +21,6 @@ import numpy as np
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels.decorator import budget, expect
 from rfmdp.kernels.packed import DONE, NOW, steps_back
-from rfmdp.objective import MAX
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
@@ -58,10 +57,9 @@ class Backward:
         takes its best rows or those of a policy (steps, S).
         """
         problem, operator = self.problem, self.operator
-        graph = Graph(problem.model) if problem.probability and side else None
-        value, zero, error, done = start, start == 0.0, 0.0, 0
+        value, error, done = start, 0.0, 0
         while done < len(problem.steps):
-            before, width, step = (value, zero), 0.0, problem.steps[done]
+            before, width, step = value, 0.0, problem.steps[done]
             allowed = self._allowed(policy, done)
             operator.backup(value, self.rows)
             if side:
@@ -70,12 +68,10 @@ class Backward:
                 q = operator.middle(self.rows, allowed)
                 width = half_width(operator, self.rows[allowed], q)
             value = self._take(q, step, done)
-            if graph is not None:
-                zero = self._zero(graph, zero, step, allowed)
-                value = np.where(zero, 0.0, np.clip(value, 0.0, 1.0))
+            if side and problem.probability:
+                value = np.clip(value, 0.0, 1.0)
             error, done = problem.discount * error + width, done + 1
-            same = np.array_equal(value, before[0]) and np.array_equal(zero, before[1])
-            if policy is None and same:
+            if policy is None and np.array_equal(value, before):
                 # more of the same steps change nothing; each adds at most `width` to the error
                 again = self._repeat(done)
                 error, done = error + again * width * (1.0 + 4.0 * UNIT), done + again
@@ -146,18 +142,6 @@ class Backward:
         self.operator.choose(q, self.states, choice, value)
         self.operator.stats.robust_sweeps += 1
         return np.where(step.fixed, step.given, value)
-
-    def _zero(
-        self, graph: Graph, zero: BoolArray, step: BackwardStep, allowed: BoolArray
-    ) -> BoolArray:
-        """Return where the probability before a step is 0, given where it is 0 after it."""
-        problem = self.problem
-        rows = graph.rows_must_stay(zero) if problem.nature is MAX else graph.rows_can_stay(zero)
-        combine = np.logical_and if problem.agent is MAX else np.logical_or
-        idle = ~allowed if problem.agent is MAX else np.zeros_like(rows)
-        rows = (rows & allowed) | idle
-        here: BoolArray = combine.reduceat(rows, problem.model.row_ptr[:-1])
-        return np.where(step.fixed, step.given == 0.0, here)
 
     def _tick(self, done: int, error: float) -> None:
         if done < len(self.problem.steps):

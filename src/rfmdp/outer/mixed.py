@@ -6,13 +6,8 @@ to force the target, and the graph says where they can. There the value is betwe
     a lower bound L   if  L + d <= T(L)  in all open states, for some d > 0
     an upper bound U  if  T(U) + d <= U  in all open states, for some d > 0
 
-Why. L: let those who maximise answer as T(L) does. Whatever the others do, the rewards so far plus
-L grow by d per step on average, and by bounded amounts; so if the target takes infinitely long on
-average, the mean reward is plus infinity, and else it is L at least. (Without d this is wrong: who
-may go round at no mean cost stops when lucky.) U: let those who minimise answer as T(U) does, but
-now and then, so seldom that d makes up for it, play what forces the target. Then it is reached
-after finitely many steps on average, and U bounds the mean reward. Where U is the guarantee of a
-policy, the policy itself must force the target, with the help of a nature that minimises.
+Why stands in docs/soundness.md. Where U is the guarantee of a policy, the policy itself must force
+the target, with the help of a nature that minimises.
 
 Candidates are values of the same game in which each step pays d more, or less.
 """

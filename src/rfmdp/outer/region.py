@@ -234,7 +234,6 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         mixed = problem.form is Form.MIXED
         zero = problem.target if mixed else _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
-        finite_rows = _finite_rows(graph, finite, problem)
     else:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
@@ -242,7 +241,10 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         zero = graph.zero_total(paying, agent=agent, nature=nature, choice=to_dodge)
         known[infinite] = np.inf
         open_ = ~infinite & ~zero
-        finite_rows = _finite_rows(graph, ~infinite, problem)
+    if problem.form is not Form.REACH:  # rows that nature must not, or need not move to infinity
+        infinite = np.isinf(known)
+        must = nature is MAX
+        finite_rows = ~graph.rows_possible(infinite) if must else graph.rows_can_stay(~infinite)
     look()
     groups = _groups(graph, problem, open_, finite_rows)
     look()
@@ -267,17 +269,6 @@ def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray
     if problem.agent is MIN:
         choice[zero] = costless[zero]
     return zero
-
-
-def _finite_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArray:
-    """Return the rows (R,) with a finite value.
-
-    If nature maximises, they must not be able to leave the finite states; if it minimises, they
-    must be able to stay there.
-    """
-    if problem.nature is MAX:
-        return graph.rows_must_stay(finite)
-    return graph.rows_can_stay(finite)
 
 
 def _groups(graph: Graph, problem: Problem, open_: BoolArray, finite_rows: BoolArray) -> Groups:
