@@ -150,12 +150,12 @@ def test_a_proof_that_fails_is_tried_again(inner, failures, monkeypatch):
     """
     calls = []
 
-    def bound(certifier, value, choice, side):
+    def bound(certifier, value, choice, side, lead=None):
         if side > 0.0:
             calls.append(side)
         if len(calls) <= failures:
             return None
-        return original(certifier, value, choice, side)
+        return original(certifier, value, choice, side, lead)
 
     original = Certifier.bound
     model = walk(size=12)

@@ -67,11 +67,17 @@ class Certifier:
         self.strict_side = -problem.lingerer.sign
         self.guarantee = -problem.agent.sign
 
-    def bound(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
-        """Return a proven bound (S,) on a side (+1 upper), or None if none was found."""
+    def bound(
+        self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
+    ) -> FloatArray | None:
+        """Return a proven bound (S,) on a side (+1 upper), or None if none was found.
+
+        `lead` (S,) may be a bound of the strict side: nature's answers to it do leave, where
+        others that are as good at the value stay for ever.
+        """
         if not self.task.can_prove(side):
             return None
-        widening = self.widening(value, choice, side)
+        widening = self.widening(value, choice, side, lead)
         if widening is None:
             return None
         weight, steps = self._first_steps(value, widening)
@@ -87,10 +93,13 @@ class Certifier:
             widening, steps = self._widening_at(candidate, best, weight, widening, steps)
         return None
 
-    def widening(self, value: FloatArray, choice: IntArray, side: float) -> Widening | None:
+    def widening(
+        self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
+    ) -> Widening | None:
         """Return how to widen a value on a side, None if there is no way out of a group.
 
         Where a loose bound is looked for, all states of a group follow the best way out of it.
+        On the strict side nature gives its answers to `lead`, see `bound`.
         """
         finished = self.region.finish_policy(choice)
         groups = self.region.groups
@@ -102,7 +111,8 @@ class Certifier:
                 return None
         nodes = Nodes.joined(self.states, groups.label)
         mine = choice[nodes.states]
-        answers = self.operator.inner.respond(value, mine)
+        request = value if lead is None or side != self.strict_side else lead
+        answers = self.operator.inner.respond(request, mine)
         begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
             answers[segment(begin, i)] = self.backups.faces.distribution(int(vertex[mine[i]]))

@@ -273,14 +273,22 @@ class Search:
         guess.value = np.where(self.region.open, bound, guess.value)
         self._take(bound, side)
         self._certify((-side,))
+        if not self.closed:
+            self.solver.improve(guess, FLOOR)
+            self._certify(lead=bound)
         return True
 
-    def _certify(self, sides: tuple[float, ...] = (-1.0, 1.0)) -> bool:
-        """Make bounds better by what is proven around the guess; return whether all sides were."""
+    def _certify(
+        self, sides: tuple[float, ...] = (-1.0, 1.0), lead: FloatArray | None = None
+    ) -> bool:
+        """Make bounds better by what is proven around the guess; return whether all sides were.
+
+        `lead` as in `Certifier.bound`.
+        """
         proven = True
         for side in sides:
             with self.task.stats.phase("certify"):
-                bound = self.certifier.bound(self.guess.value, self.guess.choice, side)
+                bound = self.certifier.bound(self.guess.value, self.guess.choice, side, lead)
             if bound is not None:
                 self._take(bound, side)
             proven = proven and (bound is not None or not self.task.can_prove(side))
