@@ -29,7 +29,8 @@ LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the no
 SUM_SLACK = 1e-12  # learned bounds contradict each other if their sums miss one by more than this
 SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by this much
 SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
-REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts
+REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts: the reward may be a sum of
+# two floats, then the product, the sum and the margin are rounded, each by one unit at most
 DOUBT = 1e-9  # float sums of up to 10^6 numbers in [0, 1] are right to this; closer ones are exact
 ATTAINED = 8.0 * UNIT  # bounds of boxes this close to attainable ones are kept
 MERGED = 4.0 * UNIT  # vertices of equal support whose fractions are this close to bounds are one

@@ -27,11 +27,9 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.average import solve_average
 from rfmdp.outer.blocks.solve import solve_blocked
-from rfmdp.outer.budget import solve_budget
-from rfmdp.outer.discounted import solve_discounted
-from rfmdp.outer.horizon import solve_prefix, solve_steps
+from rfmdp.outer.horizon import solve_discounted, solve_prefix, solve_steps
 from rfmdp.outer.mixed import solve_mixed
-from rfmdp.outer.problem import Form, Problem, pose, where
+from rfmdp.outer.problem import Form, Problem, pose, solve_budget, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare, to_solution
@@ -40,7 +38,7 @@ from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
 from rfmdp.temporal.solve import solve_temporal, with_automaton, with_memory
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.types import FloatArray
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -103,7 +101,15 @@ def solve(
         require_valid(model)
     specification = as_spec(spec, model)
     if isinstance(model, LatticeMDP):
-        return _solve_by_factors(model, specification, method, limits, where(model, states))
+        if not isinstance(method, Exact):
+            raise UnsupportedError(
+                "A model that is not written out is solved by the exact method, not by "
+                f"{method.name}; leave the method out, or load the model with load_prism."
+            )
+        # the contraction is compiled only where it is used
+        from rfmdp.outer.lattice.solve import solve_lattice
+
+        return solve_lattice(model, specification, limits, where(model, states))
     if isinstance(model, BlockedMDP):
         interest = where(model.frame, states)
         return solve_blocked(model, specification, method, limits, interest)
@@ -128,21 +134,6 @@ def solve(
     with task.stats.phase("solve"):
         result = _run(task, guess)
     return to_solution(task, specification, method.name, result)
-
-
-def _solve_by_factors(
-    model: LatticeMDP, spec: Spec, inner: Inner, limits: Limits, interest: BoolArray
-) -> Solution:
-    """Solve a model whose transitions are not written out; nature's choice is exact."""
-    # the contraction is compiled only where it is used
-    from rfmdp.outer.lattice.solve import solve_lattice
-
-    if not isinstance(inner, Exact):
-        raise UnsupportedError(
-            f"A model that is not written out is solved by the exact method, not by {inner.name}; "
-            "leave the method out, or load the model with load_prism."
-        )
-    return solve_lattice(model, spec, limits, interest)
 
 
 def as_spec(request: Spec | Property | str, model: AnyModel, *, settled: bool = False) -> Spec:

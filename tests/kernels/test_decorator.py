@@ -15,17 +15,17 @@ import rfmdp
 from processes import LIMIT, python
 from recording import recorded
 from rfmdp.kernels.curved import curved_address
-from rfmdp.kernels.sweep import take_back
+from rfmdp.kernels.sweep import row_span
 
 # prints how many functions numba compiled
 TAKE = """
 import numpy as np
 from numba.core import event
-from rfmdp.kernels.sweep import take_back
+from rfmdp.kernels.sweep import row_span
 
-x = np.zeros(1)
+x, i = np.zeros(1), np.arange(2)
 with event.install_recorder("numba:compile") as log:
-    take_back(x, x[:, None], x)
+    row_span(i[:1], i, i[:1], x, x, x)
 print(len(log.buffer))
 """
 
@@ -75,19 +75,19 @@ def test_functions_with_an_address_have_one():
 
 def test_compiled_code_calls_no_kernel():
     """A kernel is no step."""
-    caller = njit(lambda x: take_back(x, x[:, None], x))
-    with pytest.raises(TypingError, match="take_back"):
+    caller = njit(lambda x: row_span(np.arange(1), np.arange(2), np.arange(1), x, x, x))
+    with pytest.raises(TypingError, match="row_span"):
         caller(np.zeros(1))
 
 
 def test_recorded_calls_run_as_python():
     """Within the block kernels do their work, and the types of their arguments are kept."""
-    x = np.array([5.0, 6.0])
+    x, i = np.array([5.0, 6.0, 0.0, 0.0]), np.array([0, 2])
     with recorded() as calls:
-        take_back(x, np.array([[2.0, 4.0]]), np.array([0.5]))
-    assert x.tolist() == [4.0, 4.0]
+        row_span(i[:1], i, np.arange(2), x[:2], x[2:3], x[3:])
+    assert x.tolist() == [5.0, 6.0, 5.0, 6.0]
     ((kernel, types),) = calls
-    assert kernel is take_back
+    assert kernel is row_span
     kernel.compile(types)
     assert types in kernel.signatures
 

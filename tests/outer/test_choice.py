@@ -7,9 +7,9 @@ from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Total
 from rfmdp.outer import unbounded
-from rfmdp.outer.graph.region import analyse
 from rfmdp.outer.plain import is_plain
 from rfmdp.outer.problem import pose
+from rfmdp.outer.region import analyse
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve

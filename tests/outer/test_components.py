@@ -5,8 +5,8 @@ from hypothesis import given, strategies as st
 
 from examples import half
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.graph.components import components, end_components
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.region import components, end_components
 from rfmdp.sets.families import Singleton
 
 from .games import explicit, random_model

@@ -11,9 +11,9 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
-from rfmdp.outer.graph.region import analyse
 from rfmdp.outer.plain import PlainWalk
 from rfmdp.outer.problem import Problem, pose
+from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import Interval, Singleton, bounds

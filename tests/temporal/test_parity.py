@@ -15,7 +15,7 @@ from rfmdp.formats.files import load, save
 from rfmdp.language.load import parse_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.solution import Status
 from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.record import to_record

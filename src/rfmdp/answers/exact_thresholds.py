@@ -177,7 +177,7 @@ class _Game:
 
     def _paid(self, row: int, state: int) -> Fraction:
         """Return what a row pays as it was written: a sum that was rounded is that of its terms."""
-        if self.problem.lost is None:
+        if not self.problem.rounded:
             return read(self.problem.reward[row])
         rewards = self.model.reward(self._solution.spec.objective.reward_name)
         return read(rewards.row[row]) + read(rewards.state[state])

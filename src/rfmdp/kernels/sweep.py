@@ -104,26 +104,6 @@ def sweep_chain(chain, x, sweeps, accuracy):
 
 
 @kernel
-def correlate(steps, slot, change, squares, right):
-    """Fill line and column `slot` of the products of all steps (m, n), and theirs with a change."""
-    for a in range(steps.shape[0]):
-        square, product = 0.0, 0.0
-        for i in range(change.shape[0]):
-            square += steps[a, i] * steps[slot, i]
-            product += steps[a, i] * change[i]
-        squares[a, slot] = squares[slot, a] = square
-        right[a] = product
-
-
-@kernel
-def take_back(x, moves, share):
-    """Subtract a share of every move (m, n) from x, in place."""
-    for a in range(moves.shape[0]):
-        for i in range(x.shape[0]):
-            x[i] -= share[a] * moves[a, i]
-
-
-@kernel
 def row_span(rows, successor_ptr, successors, value, low, high):
     """Fill the smallest and largest successor value of every listed row."""
     for i in range(rows.shape[0]):

@@ -27,7 +27,7 @@ from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Spec
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status

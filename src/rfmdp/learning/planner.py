@@ -18,10 +18,10 @@ from rfmdp.inner.packing import PackedModel, Sets, pack_sets
 from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction, Spec
-from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.policy_iteration import Chain, Nodes
 from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.outer.region import components
 from rfmdp.ragged import entries
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray

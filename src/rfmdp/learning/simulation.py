@@ -34,9 +34,8 @@ from rfmdp.objective import (
     Total,
     Until,
 )
-from rfmdp.outer.budget import unfolded
-from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.problem import row_rewards, where
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.problem import row_rewards, unfolded, where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec

@@ -7,11 +7,8 @@ its mirror image):
     keep   the mean of u over the successors is at most u here, and reward + mean of h <= u + h here
     climb  the mean of u over the successors is less than u here
 
-Why. u never grows on average, so the climbs, each of which lowers it by some d > 0, are finitely
-many on average. All other steps add up to: rewards of n steps <= the sum of u over the states seen,
-plus a constant; and that sum is at most n times u of the first state. Nothing has to end, and h may
-be any numbers. Where nature helps, one answer must do both parts of `keep`. That is asked of
-answers whose successors all have u at most u here; the mean then follows.
+Why stands in docs/soundness.md. Where nature helps, one answer must do both parts of `keep`. That
+is asked of answers whose successors all have u at most u here; the mean then follows.
 
 Candidates come from policy iteration. The chain of both players' choices has a gain g, the mean of
 every state, and a bias h with g + h = reward + mean of h; both are solved for, so neither periods
@@ -32,13 +29,13 @@ import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import row_span
-from rfmdp.outer.chain import AndersonMixture, Chain, Nodes
-from rfmdp.outer.graph.components import components, strong_components
-from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.backups import Faces
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.policy_iteration import Chain, Nodes
+from rfmdp.outer.region import components, strong_components
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
-from rfmdp.ragged import entries, segment_all, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, segment_all, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -54,7 +51,6 @@ EXACT = 1e-12  # of the largest gain: rounding of a gain that is met almost sure
 CLIMB = 1e-4  # of the width that is wanted: what a step climbs at least
 OUT = 1e-6  # how much farther out than needed a witness is where nothing depends on it
 TIE = 1e-12  # of the values of a row: means this near to u are looked at by vertices
-BURST = 10  # sweeps between two extrapolations
 ROUNDS, SWEEPS = 60, 2000  # of moving u outwards; of a chain that is too large to be solved
 
 
@@ -62,9 +58,8 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
     """Return bounds of all states, with their witnesses."""
     problem, states = task.problem, task.problem.model.states
     least, most = float(problem.reward.min()), float(problem.reward.max())
-    slack = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
-    if slack:  # it may be too little to move a float
-        least, most = np.nextafter(least - slack, -np.inf), np.nextafter(most + slack, np.inf)
+    if problem.rounded:
+        least, most = np.nextafter(least, -np.inf), np.nextafter(most, np.inf)
     lower, upper = np.full(states, least), np.full(states, most)
     result = StateBounds(lower, upper, lower, problem.model.row_ptr[:-1].copy())
     nothing = np.zeros(states)
@@ -213,17 +208,14 @@ class GainIteration:
     ) -> tuple[FloatArray, FloatArray]:
         """Return bias (S,) and gain of closed classes that are too large to solve, by sweeps."""
         (share, after, pointers), bias = moves, np.zeros(len(label))
-        mixture = AndersonMixture(len(label))
-        for sweep in range(SWEEPS):
+        for _ in range(SWEEPS):
             rise = reward + segment_sum(share * bias[after], pointers) - bias
             gain = np.bincount(label, rise) / np.maximum(np.bincount(label), 1)
             change = np.where(recurs, rise - gain[label], 0.0)
             if largest(change) <= SAME * self.width:
                 break
             bias += 0.5 * change
-            if sweep % BURST == BURST - 1:
-                mixture.extrapolate(bias, change)
-                self.task.clock.check()
+            self.task.clock.check()
         return bias, gain
 
 
@@ -255,12 +247,13 @@ class Gains:
     def __init__(self, task: Task, search: GainIteration, side: float) -> None:
         problem = task.problem
         self.task, self.side, self.model = task, side, problem.model
+        self._far = np.maximum if side > 0.0 else np.minimum  # the farther out of two bounds
         self.gain, self.passing = search.gain, search.passing
         graph = Graph(problem.model)
         # on the way to where they stay states may lose a little, so that rounding costs nothing
         self.width = max(search.width, 1e4 * UNIT * largest(search.value))
         shift = 0.1 * self.width / max(largest(search.passing), 1.0)
-        loss = np.where(passed_once(graph), OUT * largest(problem.reward), shift)
+        loss = np.where(_passed_once(graph), OUT * largest(problem.reward), shift)
         self.bias = bias = search.value + side * loss * search.passing
         self.fixed = search.choice.copy() if side == -problem.agent.sign else None
         self.helps = problem.nature.sign == -side
@@ -269,9 +262,8 @@ class Gains:
         self._first = np.flatnonzero(np.diff(self.owner, prepend=-1))
         inner, stats = task.operator.inner, task.stats
         self.operator = Operator(problem, inner, stats)
-        plain = replace(problem, reward=np.zeros(self.model.rows), lost=None)
+        plain = replace(problem, reward=np.zeros(self.model.rows))
         self.plain = Operator(plain, inner, stats)
-        self.lost = 0.0 if problem.lost is None else 2.0 * largest(problem.lost)
         self.operator.backup(bias, self.rows)
         self.paid = self._surplus(np.arange(len(self.rows)), self.operator.side(side)[self.rows])
         self._moves = graph.edges.forward[2:]
@@ -284,10 +276,7 @@ class Gains:
         surplus = q - here
         shift = surplus - q  # the error of a sum is a float [Knuth]
         exact = (q - (surplus - shift)) + (-here - shift) == 0.0
-        surplus = np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
-        if self.lost:  # it may be too little to move a float
-            surplus = np.nextafter(surplus + self.side * self.lost, self.side * np.inf)
-        return surplus
+        return np.where(exact, surplus, np.nextafter(surplus, self.side * np.inf))
 
     def prove(self) -> FloatArray | None:
         """Return a bound (S,), or None if none was proven."""
@@ -295,7 +284,7 @@ class Gains:
         label = np.unique(self.gain, return_inverse=True)[1]
         need = self._best(self.paid)
         near = side * (need - self.gain) <= 0.5 * self.width
-        u = self._spread(np.where(near, self._farther(need, self.gain), self.gain), label)
+        u = self._spread(np.where(near, self._far(need, self.gain), self.gain), label)
         steps = side * 2.0 * least * np.maximum(self.passing, 1.0)
         for _ in range(ROUNDS):
             self.task.clock.tick("certify", self.width)
@@ -305,24 +294,19 @@ class Gains:
             if not short.any():
                 return u
             climbing = short & ~np.isfinite(self._best(keep))
-            u = self._spread(self._farther(u, need + np.where(climbing, steps, 0.0)), label)
+            u = self._spread(self._far(u, need + np.where(climbing, steps, 0.0)), label)
         return None
-
-    def _farther(self, u: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the farther out of two bounds."""
-        return np.maximum(u, v) if self.side > 0.0 else np.minimum(u, v)
 
     def _best(self, need: FloatArray) -> FloatArray:
         """Return what all rows (n,) that count need, per state (S,); infinitely little if none."""
-        reduce = np.maximum if self.side > 0.0 else np.minimum
         worst = np.full(self.model.states, -self.side * np.inf)
-        worst[self.owner[self._first]] = reduce.reduceat(need, self._first)
+        worst[self.owner[self._first]] = self._far.reduceat(need, self._first)
         return worst
 
     def _spread(self, u: FloatArray, label: IntArray) -> FloatArray:
         """Return numbers (S,) with the farthest one of every cluster for all its states."""
         far = np.full(int(label.max()) + 1, -self.side * np.inf)
-        (np.maximum if self.side > 0.0 else np.minimum).at(far, label, u)
+        self._far.at(far, label, u)
         return far[label]
 
     def _needs(self, u: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
@@ -343,8 +327,8 @@ class Gains:
                 falls[ties] = self._falls(u, self.rows[ties])
             return np.where(falls, self.paid, side * np.inf), climb
         keep = self.paid.copy()
-        worse = self._worse(u)
-        if worse.any():
+        worse = side * ((high if side > 0.0 else low) - here) > 0.0
+        if worse.any():  # these may lead to states with u beyond that of their own
             keep[worse] = side * np.inf
             self._stay(u, keep)
         return keep, climb
@@ -362,12 +346,6 @@ class Gains:
         listed = order[np.searchsorted(rows[order], faces.rows)]
         falls[listed] = segment_all(mean + margin <= here, faces.vertex_ptr)
         return falls
-
-    def _worse(self, u: FloatArray) -> BoolArray:
-        """Return the rows (n,) that may lead to states with u beyond that of their own."""
-        pointers, successors = self._moves
-        here = np.repeat(u[self.model.row_states], np.diff(pointers))
-        return segment_any(self.side * (u[successors] - here) > 0.0, pointers)[self.rows]
 
     def _stay(self, u: FloatArray, keep: FloatArray) -> None:
         """Let nature answer by vertices that lead to no state with u beyond, in place."""
@@ -391,7 +369,7 @@ class Gains:
         keep[listed[taken]] = self._surplus(listed[taken], worth)
 
 
-def passed_once(graph: Graph) -> BoolArray:
+def _passed_once(graph: Graph) -> BoolArray:
     """Return the states (S,) to which no cycle leads."""
     parts = components(graph)
     pointers, successors = graph.edges.forward[2:]

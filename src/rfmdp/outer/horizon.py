@@ -1,11 +1,14 @@
-"""Finite horizons by backward steps.
+"""Finite horizons and discounted rewards: T does not make errors larger.
 
 T does not expand: |T(V) - T(W)| <= discount * max |V - W|. So a computed step whose rows are known
 to half a width h carries its error on by E' = discount * E + h, and V +- E are proven bounds. Where
 these are too far apart (tiny probabilities, say) both sides are iterated, each a bound because T is
-monotone; and states of probability 0 are then told by the graph. A solver that proves one side only
-iterates that side. Where nature has no choice, or that of one box per row, both sides are iterated
-by one compiled loop, which passes over states whose successors keep their bounds.
+monotone. A solver that proves one side only iterates that side. Where nature has no choice, or that
+of one box per row, both sides are iterated by one compiled loop, which passes over states whose
+successors keep their bounds.
+
+With a discount for ever T contracts, so one sweep bounds the error: here, and only here, a residual
+d proves something, d / (1 - discount); it is taken from proven sides.
 """
 
 from __future__ import annotations
@@ -18,14 +21,17 @@ import numpy as np
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels.decorator import budget, expect
 from rfmdp.kernels.packed import DONE, NOW, steps_back
-from rfmdp.objective import MAX
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.plain import pack_all, players
+from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.problem import BackwardStep
+from rfmdp.outer.region import Region, components, no_groups
 from rfmdp.outer.settings import BUDGET, STOPS, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven
 from rfmdp.rounding import LAST_DIGITS, UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+
+ATTEMPTS = 8
 
 
 class Backward:
@@ -43,31 +49,39 @@ class Backward:
         return np.tile(self.problem.model.row_ptr[:-1], (max(len(self.problem.steps), 1), 1))
 
     def run(
-        self, start: FloatArray, policy: IntArray | None = None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return both bounds (S,) after all steps and the value in their middle, by one pass.
+        self, start: FloatArray, side: float = 0.0, policy: IntArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Return the value (S,) after all steps and how far it may be off.
 
-        The agent takes its best rows or those of a policy (steps, S).
+        The bound of a side (+1 upper) is not off; side 0 has both sides in one pass. The agent
+        takes its best rows or those of a policy (steps, S).
         """
+        problem, operator = self.problem, self.operator
         value, error, done = start, 0.0, 0
-        while done < len(self.problem.steps):
+        while done < len(problem.steps):
+            before, width, step = value, 0.0, problem.steps[done]
             allowed = self._allowed(policy, done)
-            self.operator.backup(value, self.rows)
-            q = self.operator.middle(self.rows, allowed)
-            width = half_width(self.operator, self.rows[allowed], q)
-            before, value = value, self._take(q, self.problem.steps[done], done)
-            error, done = self.problem.discount * error + width, done + 1
-            if policy is None and np.array_equal(before, value):
+            operator.backup(value, self.rows)
+            if side:
+                q = operator.forbid(operator.side(side).copy(), self.rows, allowed)
+            else:
+                q = operator.middle(self.rows, allowed)
+                width = half_width(operator, self.rows[allowed], q)
+            value = self._take(q, step, done)
+            if side and problem.probability:
+                value = np.clip(value, 0.0, 1.0)
+            error, done = problem.discount * error + width, done + 1
+            if policy is None and np.array_equal(value, before):
                 # more of the same steps change nothing; each adds at most `width` to the error
                 again = self._repeat(done)
                 error, done = error + again * width * (1.0 + 4.0 * UNIT), done + again
             self._tick(done, error)
-        return value - error, value + error, value
+        return value, error
 
     def run_plain(
         self, start: FloatArray, rows: tuple[AnyArray, ...]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the same by packed rows (see `plain.pack_all`), both sides iterated at once."""
+        """Return bounds (S,) and their middle by packed rows, both sides iterated at once."""
         problem, model = self.problem, self.problem.model
         count = len(problem.steps)
         chain = model.rows == model.states
@@ -99,28 +113,6 @@ class Backward:
             done += same
         return sides[now, :, 0].copy(), sides[now, :, 1].copy(), sides[now].mean(axis=1)
 
-    def run_side(
-        self, start: FloatArray, side: float, policy: IntArray | None = None
-    ) -> FloatArray:
-        """Return the bound (S,) of a side (+1 upper) after all steps."""
-        problem, operator = self.problem, self.operator
-        graph = Graph(problem.model) if problem.probability else None
-        value, zero, done = start, start == 0.0, 0
-        while done < len(problem.steps):
-            before, step = (value, zero), problem.steps[done]
-            allowed = self._allowed(policy, done)
-            operator.backup(value, self.rows)
-            q = operator.forbid(operator.side(side).copy(), self.rows, allowed)
-            value = self._take(q, step, done)
-            if graph is not None:
-                zero = self._zero(graph, zero, step, allowed)
-                value = np.where(zero, 0.0, np.clip(value, 0.0, 1.0))
-            done += 1
-            same = np.array_equal(value, before[0]) and np.array_equal(zero, before[1])
-            done += self._repeat(done) if policy is None and same else 0
-            self._tick(done, 0.0)
-        return value
-
     def _repeat(self, done: int) -> int:
         """Give the next steps the rule of the last one while they are the same; return how many."""
         steps = self.problem.steps
@@ -151,18 +143,6 @@ class Backward:
         self.operator.stats.robust_sweeps += 1
         return np.where(step.fixed, step.given, value)
 
-    def _zero(
-        self, graph: Graph, zero: BoolArray, step: BackwardStep, allowed: BoolArray
-    ) -> BoolArray:
-        """Return where the probability before a step is 0, given where it is 0 after it."""
-        problem = self.problem
-        rows = graph.rows_must_stay(zero) if problem.nature is MAX else graph.rows_can_stay(zero)
-        combine = np.logical_and if problem.agent is MAX else np.logical_or
-        idle = ~allowed if problem.agent is MAX else np.zeros_like(rows)
-        rows = (rows & allowed) | idle
-        here: BoolArray = combine.reduceat(rows, problem.model.row_ptr[:-1])
-        return np.where(step.fixed, step.given == 0.0, here)
-
     def _tick(self, done: int, error: float) -> None:
         if done < len(self.problem.steps):
             self.clock.tick("steps", error)
@@ -177,7 +157,8 @@ def solve_steps(task: Task, policy: IntArray | None = None) -> StateBounds:
         if packed is not None:
             bounds = backward.run_plain(start, packed)
         else:
-            bounds = backward.run(start, policy)
+            value, error = backward.run(start, policy=policy)
+            bounds = value - error, value + error, value
         result = StateBounds(*bounds, backward.rules)
         coarse = task.proves == Side.BOTH and not task.excess(result.lower, result.upper) <= 1.0
         if packed is None and coarse:
@@ -226,11 +207,11 @@ def _both_sides(
     lower, upper = np.zeros(model.states), np.ones(model.states)
     rules = backward.rules
     if low is not None:
-        lower = backward.run_side(low, -1.0, policy)
+        lower, _ = backward.run(low, -1.0, policy)
         rules = backward.rules.copy()
     if high is not None:
         backward.rules = np.tile(model.row_ptr[:-1], (len(rules), 1))
-        upper = backward.run_side(high, 1.0, policy)
+        upper, _ = backward.run(high, 1.0, policy)
         if sign < 0.0 or low is None:
             rules = backward.rules
     return lower, upper, rules
@@ -255,3 +236,71 @@ def spreads(operator: Operator, rows: IntArray, q: FloatArray) -> tuple[float, f
 def distance(width: float, size: float) -> float:
     """Return how far numbers of some size may be from what they are half a width around."""
     return width * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * size + (LAST_DIGITS if width > 0.0 else 0.0)
+
+
+def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
+    """Return bounds of all states, from a first guess (S,) of their values."""
+    model, graph = task.problem.model, Graph(task.problem.model)
+    everywhere, rows = np.ones(model.states, dtype=np.bool_), np.ones(model.rows, dtype=np.bool_)
+    region = Region(  # in which nothing is settled by the graph
+        task.problem, graph, np.zeros(model.states), everywhere, rows,
+        components(graph, everywhere), no_groups(model), model.row_ptr[:-1].copy(),
+    )  # fmt: skip
+    iteration = PolicyIteration(task, region)
+    guess = iteration.start(warm)
+    stopped = None
+    residual = 1e-1 * task.limits.precision * (1.0 - task.problem.discount)
+    try:
+        for _ in range(ATTEMPTS):
+            iteration.improve(guess, residual)
+            lower, upper = contraction_bounds(task.operator, guess)
+            if task.closed(lower, upper, guess.value):
+                break
+            residual = max(residual * 1e-2, 2.0**-52)
+    except STOPS as stop:
+        stopped = status_of(stop)
+        lower, upper = contraction_bounds(task.operator, guess)
+    return StateBounds(lower, upper, guess.value, guess.choice, stopped)
+
+
+def around_fixed_point(
+    value: FloatArray, fall: float, rise: float, discount: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (S,) of the fixed point of T.
+
+    T lowers the value by at most `fall` and raises it by at most `rise`, as was proven.
+    """
+    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
+    below, above = (max(off, 0.0) + slack for off in (fall, rise))
+    below, above = (
+        (off + (LAST_DIGITS if off > 0.0 else 0.0)) / (1.0 - discount) * (1.0 + 1e-12)
+        for off in (below, above)
+    )
+    return value - below, value + above
+
+
+def contraction_bounds(operator: Operator, guess: Guess) -> tuple[FloatArray, FloatArray]:
+    """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
+
+    The policy becomes the best rows of the guarantee's side, so that the bound there is proven for
+    it: with T_p the operator of its rows, V - c <= T_p(V - c) if c (1 - discount) >= V - T_p(V).
+    """
+    states, rows = np.arange(operator.model.states), np.arange(operator.model.rows)
+    operator.backup(guess.value, rows)
+    value = guess.value
+    guarantee = operator.side(-operator.sign)
+    if np.isfinite(guarantee).all():
+        guess.choice = guess.choice.copy()
+        ignored = value.copy()
+        operator.choose(guarantee, states, guess.choice, ignored)
+    fall, rise = (
+        float(np.max(side * (operator.best(operator.side(side), states) - value), initial=0.0))
+        for side in (-1.0, 1.0)
+    )
+    lower, upper = around_fixed_point(value, fall, rise, operator.problem.discount)
+    paid = operator.problem.reward
+    if np.all(paid >= 0.0):  # no sum of such rewards is negative
+        lower = np.maximum(lower, 0.0)
+    if np.all(paid <= 0.0):
+        upper = np.minimum(upper, 0.0)
+    return lower, upper

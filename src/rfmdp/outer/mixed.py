@@ -6,13 +6,8 @@ to force the target, and the graph says where they can. There the value is betwe
     a lower bound L   if  L + d <= T(L)  in all open states, for some d > 0
     an upper bound U  if  T(U) + d <= U  in all open states, for some d > 0
 
-Why. L: let those who maximise answer as T(L) does. Whatever the others do, the rewards so far plus
-L grow by d per step on average, and by bounded amounts; so if the target takes infinitely long on
-average, the mean reward is plus infinity, and else it is L at least. (Without d this is wrong: who
-may go round at no mean cost stops when lucky.) U: let those who minimise answer as T(U) does, but
-now and then, so seldom that d makes up for it, play what forces the target. Then it is reached
-after finitely many steps on average, and U bounds the mean reward. Where U is the guarantee of a
-policy, the policy itself must force the target, with the help of a nature that minimises.
+Why stands in docs/soundness.md. Where U is the guarantee of a policy, the policy itself must force
+the target, with the help of a nature that minimises.
 
 Candidates are values of the same game in which each step pays d more, or less.
 """
@@ -26,9 +21,9 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MIN
-from rfmdp.outer.graph.region import Region, analyse
+from rfmdp.outer.backups import ProvenBackups
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
-from rfmdp.outer.proofs.backups import ProvenBackups
+from rfmdp.outer.region import Region, analyse
 from rfmdp.outer.settings import STOPS, largest, status_of
 from rfmdp.outer.task import Operator, StateBounds, Task
 from rfmdp.ragged import entries
@@ -115,9 +110,7 @@ class Shifted:
             fixed = np.where(region.open, guess.choice, region.choice)
         bound = np.where(region.open, guess.value, region.known)
         image = self.backups.of(bound, self.side, fixed, region.groups)
-        lost = 0.0 if problem.lost is None else largest(problem.lost)
-        here = bound[self.states]
-        if not np.all(self.side * (image - here) < -2.0 * lost):  # not a number fails
+        if not np.all(self.side * (image - bound[self.states]) < 0.0):  # not a number fails
             return False
         if self.side < 0.0 or fixed is None:
             return True

@@ -7,7 +7,6 @@ of policy and answers has its value within the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,10 +16,10 @@ from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.graph.region import analyse
+from rfmdp.outer.backups import Faces
 from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.outer.task import Task, prepare
@@ -52,19 +51,17 @@ class Nature:
 
     def of(self, state: int) -> tuple[MarginalAnswer, ...]:
         """Return nature's distributions in the row chosen in a state."""
-        return tuple(self._answers(state))
-
-    def _answers(self, state: int) -> Iterator[MarginalAnswer]:
-        model = self.model
-        place = int(self.begin[state])
-        row = self.rows[state]
-        for j in model.row_marginals[segment(model.marginal_ptr, row)].tolist():
+        model, place, answers = self.model, int(self.begin[state]), []
+        for j in model.row_marginals[segment(model.marginal_ptr, self.rows[state])].tolist():
             size = int(model.marginals.sizes[j])
             part = self.probabilities[place : place + size]
             outcomes = model.outcome_names[segment(model.marginals.outcome_ptr, j)]
             names = outcomes or tuple(map(str, range(size)))
-            yield MarginalAnswer(model.marginal_name(j), tuple(names), tuple(part.tolist()))
+            answers.append(
+                MarginalAnswer(model.marginal_name(j), tuple(names), tuple(part.tolist()))
+            )
             place += size
+        return tuple(answers)
 
     def chain(self) -> FactoredMDP:
         """Return the Markov chain of rule and answers: one row per state, no uncertainty."""

@@ -5,20 +5,10 @@ compiled code (`kernels.walk`) that carries proven bounds from component to comp
 free end components of `region` as one node each. Where a component mixes slowly the compiled code
 stops, the chain of the rows at hand is solved by elimination, and sweeps go on from its value.
 
-Why loose checks are enough there. No play can go on for ever without paying: an end component of
-free rows is one node, from which only the rows that may leave are taken, and a component in which
-nature could keep a play for ever, by emptying outcomes, is not plain. So a play that goes
-on for ever pays infinitely much. In open states only an agent who minimises could cause that,
-against its own interest:
-
-- L <= T(L): unrolled along a policy that ends (the best one does), L is at most its value; and if
-  the agent maximises, the rows that are best for L are such a policy, or pay more than all.
-- U >= T(U), U finite and not negative: unrolled along the rows that are best for U, all that is
-  ever paid is at most U, so they end, and U bounds their value; if the agent maximises, it bounds
-  that of all policies.
-
-So an inductive bound of a component, given bounds of all below it, is a bound, and the rows that
-are best for it on the side of the guarantee are a policy that keeps it.
+Loose checks are enough there (docs/soundness.md), as no play can go on for ever without paying: a
+component in which nature could keep one, by emptying outcomes, is not plain. So an inductive bound
+of a component, given bounds of all below it, is a bound, and the rows that are best for it on the
+side of the guarantee are a policy that keeps it.
 """
 
 from __future__ import annotations
@@ -31,9 +21,9 @@ import numpy as np
 from rfmdp.kernels import packed as packing, passes, walk as kernels
 from rfmdp.kernels.decorator import budget, expect
 from rfmdp.objective import MIN
-from rfmdp.outer.chain import elimination
-from rfmdp.outer.graph.region import Region
+from rfmdp.outer.policy_iteration import elimination
 from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.region import Region
 from rfmdp.outer.settings import BUDGET, Clock
 from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY

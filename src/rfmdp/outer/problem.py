@@ -3,11 +3,13 @@
 Seven forms are enough for all objectives: probability of reaching (least fixed point), reward until
 a target (of both signs or not), total reward, discounted reward, a mean in the long run, and a
 finite number of backward steps. `Globally` is one minus the probability of leaving, with both
-directions turned: `flipped` says so.
+directions turned: `flipped` says so. An until with a budget is one of another model, unfolded by
+what was paid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -15,12 +17,14 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.lattice import AnyModel
-from rfmdp.objective import MAX, MIN, Direction, Objective, Spec
+from rfmdp.model.unroll import remembering, restrict, unfold
+from rfmdp.objective import MAX, MIN, BudgetUntil, Direction, Objective, Spec, Until
+from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.state_sets import StateSet
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 class Form(Enum):
@@ -59,19 +63,12 @@ class Problem:
     discount: float = 1.0
     probability: bool = False  # whether values are probabilities
     flipped: bool = False  # the answer is one minus the value
-    lost: FloatArray | None = None  # (R,) what `reward` misses: sums of two floats are rounded
+    rounded: bool = False  # whether some rewards are rounded sums of two; `REWARD` pays for that
 
     @property
     def lingerer(self) -> Direction:
-        """Who could seem to gain by staying for ever at no reward, see `proofs.certify`."""
+        """Who could seem to gain by staying for ever at no reward, see `certify`."""
         return MIN if self.form in (Form.TO_TARGET, Form.MIXED) else MAX
-
-    @property
-    def lost_unit(self) -> float:
-        """A unit in the last place of the largest reward that was rounded; 0 if none was."""
-        if self.lost is None:
-            return 0.0
-        return float(np.spacing(np.abs(self.reward[self.lost != 0.0])).max())
 
     @property
     def terminal(self) -> BoolArray:
@@ -136,7 +133,7 @@ def _average(objective: Objective, blank: Problem) -> Problem:
     model, problem = blank.model, replace(blank, form=Form.AVERAGE)
     if objective.rewarded:
         paid = row_rewards(model, objective.reward_name)
-        return replace(problem, reward=paid, lost=_lost(model, objective.reward_name, paid))
+        return replace(problem, reward=paid, rounded=_rounded(model, objective.reward_name, paid))
     inside = where(model, objective.sets["target"])[model.row_states]
     return replace(problem, reward=inside.astype(np.float64), probability=True)
 
@@ -149,7 +146,7 @@ def _reward(objective: Objective, blank: Problem) -> Problem:
         state = np.array(model.reward(name).state, dtype=np.float64)
         return replace(blank, start=state, steps=(step,) * last)
     paid = row_rewards(model, name)
-    blank = replace(blank, lost=_lost(model, name, paid))
+    blank = replace(blank, rounded=_rounded(model, name, paid))
     if last is not None:
         return replace(blank, reward=paid, discount=objective.factor, steps=(step,) * last)
     if objective.factor < 1.0:
@@ -172,15 +169,12 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     return total
 
 
-def _lost(model: FactoredMDP, name: str | None, paid: FloatArray) -> FloatArray | None:
-    """Return what rounding took from what rows pay, (R,), exactly; None if nothing."""
+def _rounded(model: FactoredMDP, name: str | None, paid: FloatArray) -> bool:
+    """Return whether rounding took something from what rows pay, (R,)."""
     rewards = model.reward(name)
-    if not (rewards.row.any() and rewards.state.any()):
-        return None
     state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
     shift = paid - rewards.row  # Knuth's two-sum
-    lost = (rewards.row - (paid - shift)) + (state - shift)
-    return lost if lost.any() else None
+    return bool(np.any((rewards.row - (paid - shift)) + (state - shift)))
 
 
 def _refuse_negative(model: FactoredMDP, reward: FloatArray) -> None:
@@ -192,3 +186,78 @@ def _refuse_negative(model: FactoredMDP, reward: FloatArray) -> None:
             f"{reward[row]:g}. Use a target, F (ReachReward in Python), a finite horizon, C<=k "
             "(Cumulative), or a discount, C{discount=0.9} (Discounted)."
         )
+
+
+def solve_budget(
+    model: FactoredMDP,
+    spec: Spec,
+    interest: BoolArray,
+    solve: Callable[..., Solution],
+    policy: Policy | None = None,
+) -> Solution:
+    """Return the solution of an until with a budget, or its value for a policy.
+
+    Parameters
+    ----------
+    solve
+        `solving.solve`, for the unfolded model.
+    policy
+        One with a rule for every amount paid.
+    """
+    paying, _, reach = _by_payment(model, spec)
+    if policy is not None:
+        paying = restrict(paying, _flat(model, policy))
+    first = np.append(interest, np.zeros(paying.states - model.states, dtype=np.bool_))
+    result = solve(paying, reach, states=first)
+    rules = result.policy.rows[0, :-1].reshape(-1, model.states)
+    rules = rules - np.arange(len(rules))[:, None] * model.rows
+    lower, upper = (x if x is None else x[:-1] for x in (result.lower, result.upper))
+    return replace(
+        result, model=model, spec=spec, value=result.value[: model.states],
+        policy=policy or Policy(rules), subject="optimum" if policy is None else "policy",
+        lower=None if lower is None else lower[: model.states],  # where nothing was paid yet
+        upper=None if upper is None else upper[: model.states], witness=(lower, upper),
+        interest=interest,
+    )  # fmt: skip
+
+
+def unfolded(model: FactoredMDP, policy: Policy, spec: Spec) -> tuple[FactoredMDP, Policy, Spec]:
+    """Return a model whose states know what was paid of a budget, and policy and question for it.
+
+    Parameters
+    ----------
+    policy
+        One with a rule for every amount paid.
+    """
+    paying, states, reach = _by_payment(model, spec)
+    layers = len(states) // model.states
+    paid = np.append(np.repeat(np.arange(layers), model.states), layers)
+    lost = paid == layers
+    every = np.tile(np.arange(model.rows), layers)
+    paying = replace(
+        paying,
+        labels={name: label[states] & ~lost for name, label in model.labels.items()},
+        rewards={
+            name: Rewards(np.where(lost, 0.0, each.state[states]), np.append(each.row[every], 0.0))
+            for name, each in model.rewards.items()
+        },
+    )
+    named = remembering(paying, model, "paid", paid, states)
+    return named, Policy(_flat(model, policy)[None, :]), reach
+
+
+def _by_payment(model: FactoredMDP, spec: Spec) -> tuple[FactoredMDP, IntArray, Spec]:
+    """Return a model unfolded by what was paid, the state of each of its states, and the until."""
+    goal = spec.objective
+    assert isinstance(goal, BudgetUntil)
+    paying = unfold(model, row_rewards(model, goal.reward), goal.budget)
+    states = np.append(np.tile(np.arange(model.states), goal.layers), 0)  # the last one has lost
+    stay, target = (where(model, s)[states] for s in (goal.stay, goal.target))
+    stay[-1] = target[-1] = False
+    return paying, states, replace(spec, objective=Until(stay, target))
+
+
+def _flat(model: FactoredMDP, policy: Policy) -> IntArray:
+    """Return a policy with a rule for every amount paid as one (S',) of the unfolded model."""
+    shift = model.rows * np.arange(len(policy.rows))[:, None]
+    return np.append(policy.rows + shift, len(policy.rows) * model.rows)

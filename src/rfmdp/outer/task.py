@@ -14,7 +14,7 @@ from rfmdp.objective import Spec
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock, Limits, largest
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.rounding import UNIT, one_minus, reward_margin
+from rfmdp.rounding import one_minus, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 PASSES = 10  # through all transitions, before the first sweep
@@ -212,7 +212,6 @@ def to_solution(task: Task, spec: Spec, inner: str, result: StateBounds) -> Solu
     lower, upper = result.lower, result.upper
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-    lower, upper = paid_for_rounding(problem, problem.lost_unit, lower, upper)
     both = task.proves == Side.BOTH
     close = both and task.excess(lower, upper) <= 1.0
     status = Status.CERTIFIED if close else result.stopped or Status.GAP_OPEN
@@ -239,29 +238,6 @@ def to_solution(task: Task, spec: Spec, inner: str, result: StateBounds) -> Solu
         Policy(np.atleast_2d(result.choice)), precision, task.stats, witness,
         task.limits.measure.name, task.interest,
     )  # fmt: skip
-
-
-def paid_for_rounding(
-    problem: Problem, unit: float, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds (S,) that hold for the exact rewards, if the problem has rounded ones.
-
-    A rounded sum is off by at most half a unit in its last place. Values are monotone in rewards;
-    those of rewards >= 0 are off by the same share, the others by as much per step. Twice that is
-    paid, and so bounds that were inductive still are. `unit` as `Problem.lost_unit`.
-    """
-    if unit == 0.0 or problem.form in (Form.MIXED, Form.AVERAGE):  # these paid for it
-        return lower, upper
-    if problem.form in (Form.TOTAL, Form.TO_TARGET):
-        below, above = (2.0 * UNIT * np.where(np.isinf(x), 0.0, np.abs(x)) for x in (lower, upper))
-    else:
-        endless = problem.form is Form.DISCOUNTED
-        steps = 1.0 / (1.0 - problem.discount) if endless else len(problem.steps)
-        below = above = np.full(len(lower), 2.0 * unit * steps)
-    return (
-        np.where(below > 0.0, np.nextafter(lower - below, -np.inf), lower),
-        np.where(above > 0.0, np.nextafter(upper + above, np.inf), upper),
-    )
 
 
 def _refuse_overflow(

@@ -7,32 +7,40 @@ open part                                engine                    proof of its 
 every row plain, nature cannot keep a    `PlainWalk`, compiled,    loose checks, see `plain`
 play for ever at no reward, nor has to   component by component
 dodge infinite states
-without cycles, nothing to dodge         `general`, one sweep      errors add up level by level
-any other                                `general`, policy         `certify`; where that fails,
-                                         iteration                 `approach`
+without cycles, nothing to dodge         one sweep                 errors add up level by level
+any other                                `policy_iteration`        `certify`; where that fails,
+                                                                   its `approach`
 
 Compiled code hands proven bounds from one component to the next, and goes through them in rounds,
 each with less width, until the bounds are close. If it cannot settle a component, the open part is
-general.
+one for policy iteration.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.objective import MAX
-from rfmdp.outer.general import ATTEMPTS, FLOOR, RESERVE, solve_general
-from rfmdp.outer.graph.region import Region, analyse
+from rfmdp.inner.protocol import Side
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.certify import Certifier, approach
+from rfmdp.outer.horizon import half_width
 from rfmdp.outer.plain import PlainWalk, is_plain, pack
+from rfmdp.outer.policy_iteration import Guess, PolicyIteration
+from rfmdp.outer.region import Region, analyse
 from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import StateBounds, Task
-from rfmdp.ragged import segment_any
+from rfmdp.ragged import entries, segment_any
 from rfmdp.types import FloatArray
 
+ATTEMPTS = 8
 COARSE = 1.0  # relative width of bounds that are better than none
+FLOOR = 2.0**-44  # of the relative residual that is asked for
+NEAREST = 1e2 * FLOOR  # of the shares by which the strict side is approached
+RESERVE = 0.3  # of the time, for a last proof
 
 
 def solve_unbounded(task: Task, warm: FloatArray | None = None) -> StateBounds:
@@ -140,3 +148,161 @@ def _first_round(rounds: Rounds, width: float) -> None:
             raise
         rounds.run(width)
     clock.reserve = 0.0
+
+
+def solve_general(task: Task, region: Region, warm: FloatArray | None) -> StateBounds:
+    """Solve an open part that is not for compiled code, see the table above."""
+    infinite = bool(np.isinf(region.known).any())
+    by_levels = not region.cyclic and not (infinite and task.problem.nature is MIN)
+    if not by_levels:
+        region = region.with_first_policy()
+    solver = PolicyIteration(task, region)
+    guess = solver.start(warm)
+    if by_levels:
+        result = _sweep_levels(task, region, guess, infinite)
+        closed = task.closed(result.lower, result.upper, result.value)
+        if closed or result.stopped or task.proves != Side.BOTH:
+            return result
+    return Search(solver, Certifier(task, region), guess).run()
+
+
+def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> StateBounds:
+    """Return bounds from one sweep over the levels; errors add up by level (see `horizon`).
+
+    If they are too wide, from one sweep per side: the error of a row then counts as often as the
+    row is met, and one that is hardly ever met no longer makes all bounds above it wide.
+    """
+    operator, allowed, total = task.operator, region.allowed, 0.0
+    result = StateBounds(*region.trivial_bounds(), np.zeros(len(region.open)), guess.choice)
+    result.value = np.where(region.open, 0.0, region.known)
+    levels = [(s, entries(operator.model.row_ptr, s)) for s in region.components.levels()]
+    try:
+        for states, rows in levels:
+            operator.backup(guess.value, rows)
+            q = operator.middle(rows, allowed)
+            total += half_width(operator, rows[allowed[rows]], q)
+            operator.choose(q, states, guess.choice, guess.value)
+            value = result.value[states] = guess.value[states]
+            result.lower[states], result.upper[states] = value - total, value + total
+            task.clock.check()
+        task.stats.robust_sweeps += 1
+        task.clock.tick("solve", total)
+    except STOPS as stop:
+        result.stopped = status_of(stop)
+    closed = task.closed(result.lower, result.upper, result.value)
+    if closed or result.stopped or infinite or task.proves != Side.BOTH:
+        return result
+    with suppress(LimitReached):
+        for side in (-1.0, 1.0):
+            choice = result.choice.copy()
+            for states, rows in levels:
+                operator.backup(guess.value, rows)
+                q[rows] = operator.side(side)[rows]
+                operator.choose(operator.forbid(q, rows, allowed), states, choice, guess.value)
+                task.clock.check()
+            task.stats.robust_sweeps += 1
+            if side == -operator.sign:  # the guarantee is that of one policy
+                result.choice = choice
+            result.side(side)[region.open] = guess.value[region.open]
+    return result
+
+
+class Search:
+    """Improves a guess and certifies it in turn; `result` has the bounds that are proven."""
+
+    def __init__(self, solver: PolicyIteration, certifier: Certifier, guess: Guess) -> None:
+        self.solver, self.certifier, self.guess = solver, certifier, guess
+        self.task, self.region = certifier.task, certifier.region
+        bounds = self.region.trivial_bounds()
+        self.result = StateBounds(*bounds, guess.value, guess.choice.copy())
+
+    @property
+    def closed(self) -> bool:
+        """Whether the bounds are close."""
+        return self.task.closed(self.result.lower, self.result.upper, self.guess.value)
+
+    def run(self) -> StateBounds:
+        """Search until the bounds are close or a limit is reached.
+
+        Policy iteration goes on as long as it leads to proofs. Where it does not, it may have
+        settled on a wrong fixed point; then the value is approached from the strict side.
+        """
+        clock, certifier, result = self.task.clock, self.certifier, self.result
+        clock.reserve = RESERVE
+        try:
+            eta = self._iterate()
+            while not self.closed and self._approach(eta) and eta > NEAREST:
+                eta = max(1e-2 * eta, NEAREST)
+            clock.reserve = 0.0
+        except STOPS as stop:
+            result.stopped = status_of(stop)
+            if result.stopped is not Status.INTERRUPTED:
+                clock.last_chance()
+                with suppress(LimitReached):  # the guarantee first
+                    self._certify((certifier.guarantee, -certifier.guarantee))
+        result.value = np.where(self.region.open, self.guess.value, self.region.known)
+        return result
+
+    def _iterate(self) -> float:
+        """Improve and certify while that makes bounds better; return how near to approach next.
+
+        Where a proof fails the residual may be too large yet: in a long chain it adds up to a lot.
+        """
+        residual, failed, eta = 1e-2 * self.task.limits.precision, False, NEAREST
+        for _ in range(ATTEMPTS):
+            reached = self.solver.improve(self.guess, residual)
+            proven = self._certify()
+            if self.closed:
+                break
+            least = min(residual, reached)
+            if not proven and not failed:
+                failed = True
+                eta = max(least, NEAREST)
+            if residual <= FLOOR or (not proven and reached > residual):
+                break
+            residual = max(1e-2 * least, FLOOR) if proven else FLOOR
+        return eta
+
+    def _approach(self, eta: float) -> bool:
+        """Take a bound of the strict side and the other one around it; return whether one is."""
+        side, guess = self.certifier.strict_side, self.guess
+        better = approach(self.certifier, eta) if self.task.can_prove(side) else None
+        if better is None:
+            return False
+        bound, guess.choice = better
+        guess.value = np.where(self.region.open, bound, guess.value)
+        self._take(bound, side)
+        self._certify((-side,))
+        if not self.closed:
+            self.solver.improve(guess, FLOOR)
+            self._certify(lead=bound)
+        return True
+
+    def _certify(
+        self, sides: tuple[float, ...] = (-1.0, 1.0), lead: FloatArray | None = None
+    ) -> bool:
+        """Make bounds better by what is proven around the guess; return whether all sides were.
+
+        `lead` as in `Certifier.bound`.
+        """
+        proven = True
+        for side in sides:
+            with self.task.stats.phase("certify"):
+                bound = self.certifier.bound(self.guess.value, self.guess.choice, side, lead)
+            if bound is not None:
+                self._take(bound, side)
+            proven = proven and (bound is not None or not self.task.can_prove(side))
+        return proven
+
+    def _take(self, bound: FloatArray, side: float) -> None:
+        """Make a side better by another bound of it; the guarantee stays that of one policy."""
+        result = self.result
+        if side == self.certifier.guarantee:
+            now = np.minimum(result.side(side), 1e100)  # infinite ones count much
+            size = np.minimum(bound, 1e100) - now
+            if side * float(size[self.task.interest].sum()) > 0.0:
+                return
+            result.choice = self.guess.choice.copy()
+        else:
+            bound = (np.minimum if side > 0.0 else np.maximum)(result.side(side), bound)
+        result.put(side, bound)

@@ -18,10 +18,9 @@ from rfmdp.learning.simulation import unrolled_spec
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import Unrolled, remembering, restrict, row_arrays, unroll
 from rfmdp.objective import BudgetUntil, Parity, Spec
-from rfmdp.outer.budget import unfolded
+from rfmdp.outer.backups import Faces
 from rfmdp.outer.nature import Nature
-from rfmdp.outer.problem import pose
-from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.problem import pose, unfolded
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals

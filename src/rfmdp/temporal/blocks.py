@@ -20,8 +20,8 @@ from rfmdp.kernels.graph import component_levels
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import row_arrays
 from rfmdp.objective import MAX, Direction, Reach, Spec, Total
-from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.region import components
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.rounding import one_minus

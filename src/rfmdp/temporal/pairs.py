@@ -27,9 +27,9 @@ from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import Restriction
 from rfmdp.objective import MAX
-from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.graph import Graph
-from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.backups import Faces
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.region import components
 from rfmdp.ragged import segment, segment_any
 from rfmdp.sets.boxes import excess
 from rfmdp.sets.families import Interval, Singleton

@@ -26,8 +26,8 @@ import numpy as np
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import Restriction, restrict
 from rfmdp.objective import MAX, MIN, Direction, Parity, Spec
-from rfmdp.outer.graph.components import components
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.region import components
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.ragged import segment_any

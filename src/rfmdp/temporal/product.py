@@ -28,8 +28,8 @@ from rfmdp.objective import (
     Temporal,
     TemporalReward,
 )
-from rfmdp.outer.graph.components import strong_components
 from rfmdp.outer.problem import where
+from rfmdp.outer.region import strong_components
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.state_sets import NamedStates, PathFormula, StateSet
 from rfmdp.temporal.formula import Kind, Letter, Progression

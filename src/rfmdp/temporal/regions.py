@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph import Graph
 from rfmdp.types import BoolArray, Int32Array, IntArray
 
 

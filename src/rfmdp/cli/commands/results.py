@@ -194,7 +194,7 @@ def simulate(
     from rfmdp.cli.models import property_and_model
     from rfmdp.learning.simulation import scene_of
     from rfmdp.objective import BudgetUntil
-    from rfmdp.outer.budget import unfolded
+    from rfmdp.outer.problem import unfolded
     from rfmdp.policies.induced import NatureChoice, resolved
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.solve import on_product

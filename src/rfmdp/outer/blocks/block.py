@@ -82,7 +82,6 @@ class Outcome:
     spreads: tuple[tuple[float, float], ...] = ()  # of every backward step, see `horizon`
     moves: tuple[float, float] = (np.inf, np.inf)  # of a check: most that T falls and rises
     rows: int = 0  # of the block
-    unit: float = 0.0  # in the last place of its largest reward that was rounded
     least: float = 0.0  # that it pays, if below 0
 
 
@@ -204,8 +203,7 @@ class BlockOperator:
         value = problem.start if problem.form is Form.STEPS else self.given
         values = np.tile(value, (columns, 1))
         least = float(np.append(problem.reward, problem.start).min(initial=0.0))
-        rows, unit = problem.model.rows, problem.lost_unit
-        return Outcome(values, first_rows, rows=rows, unit=unit, least=least)
+        return Outcome(values, first_rows, rows=problem.model.rows, least=least)
 
     def _step(self, before: Outcome, value: FloatArray, number: int) -> Outcome:
         """Take a step back; the operations are those of `horizon.Backward`."""

@@ -26,8 +26,7 @@ from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.blocks.block import Check, Command, Step, Sweeps, require_form
 from rfmdp.outer.blocks.fleet import Fleet, fleet
-from rfmdp.outer.discounted import around_fixed_point
-from rfmdp.outer.horizon import distance
+from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
 from rfmdp.outer.solution import Solution, Stats, Status
@@ -36,7 +35,6 @@ from rfmdp.outer.task import (
     StateBounds,
     Task,
     nothing_proven,
-    paid_for_rounding,
     to_solution,
 )
 from rfmdp.ragged import starts
@@ -66,12 +64,11 @@ def solve_blocked(
         with stats.phase("solve"):
             run = _Run(task, blocks)
             result = run.solve()
-            unit = max((outcome.unit for outcome in run.outcomes), default=0.0)
             least = min((outcome.least for outcome in run.outcomes), default=0.0)
     finally:
         blocks.close()
-    lower, upper = paid_for_rounding(problem, unit, result.lower, result.upper)
-    result.lower, result.upper = lower if least < 0.0 else np.maximum(lower, 0.0), upper
+    if least == 0.0:
+        result.lower = np.maximum(result.lower, 0.0)
     return replace(to_solution(task, spec, inner.name, result), model=model)
 
 

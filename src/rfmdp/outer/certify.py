@@ -4,39 +4,36 @@ form          lower L                          upper U
 reach, total  strict: L < T(L) where L > 0     loose: U >= T(U)
 to target     loose: L <= T(L)                 strict: U > T(U) where U is finite
 
-Why: reach and total are least fixed points of T over [0, inf], so a loose U bounds them (Knaster
-and Tarski). If L < T(L) where L > 0, then L <= g T(L) for some g < 1; unrolled n times, L is at
-most the value plus g^n max L. For rewards to a target, L <= T(L) unrolls along all plays that
-reach it, and the others cost infinitely much; and U > T(U) means that those who minimise have
-answers by which U falls in every step by some d > 0: the target is reached after at most U / d
-steps on average, and U unrolls likewise. A state of a group (`region`) may be equal instead, as
-moves inside a group give the value itself. But the policy must lead it to a strict state, whatever
-an opposed nature does: then a few steps together are strict.
-
-On the side of the agent's guarantee, T is taken with its policy fixed: the policy is proven too.
+Why stands in docs/soundness.md. A state of a group (`region`) may be equal to its strict bound, if
+the policy leads it to a strict state, whatever an opposed nature does. On the side of the agent's
+guarantee T is taken with its policy fixed: the policy is proven, too.
 
 A loose bound must be constant where those on its side can linger (`backups`); a strict one may
 be, if the policy walks to the way out. Candidates are the value plus or minus eps times w, the
 expected sum of values along the chain at hand: T(V + eps w) is about V + eps P w = V + eps (w - V).
 
 Where nature cannot empty an outcome, loose checks are enough on both sides: see `plain`.
+
+If somebody may linger, policy iteration can settle on a fixed point that is not the value, around
+which nothing is proven. `approach` then solves a game that is a little worse on the strict side,
+in which every step costs those who linger, so that it has one fixed point only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.graph.components import Groups
-from rfmdp.outer.graph.region import Region
+from rfmdp.outer.backups import ProvenBackups, lingering_groups
+from rfmdp.outer.policy_iteration import Chain, Nodes, PolicyIteration
 from rfmdp.outer.problem import Form
-from rfmdp.outer.proofs.backups import ProvenBackups, lingering_groups
-from rfmdp.outer.task import Task
+from rfmdp.outer.region import Groups, Region, no_groups
+from rfmdp.outer.settings import largest
+from rfmdp.outer.task import Operator, Task
 from rfmdp.ragged import entries, segment
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -92,7 +89,7 @@ class Certifier:
             failing = self.failing(candidate, side, widening.fixed, widening.groups, best)
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
-                return self.with_known(candidate)
+                return np.where(self.region.open, candidate, self.region.known)
             widening, steps = self._widening_at(candidate, best, weight, widening, steps)
         return None
 
@@ -220,10 +217,6 @@ class Certifier:
             equal &= ~leaves[self.states]
         return equal
 
-    def with_known(self, candidate: FloatArray) -> FloatArray:
-        """Return the bound (S,) of all states, known values put back."""
-        return np.where(self.region.open, candidate, self.region.known)
-
     def _widen(self, value: FloatArray, widening: Widening, step: FloatArray) -> FloatArray:
         """Return the candidate: value and step on open states, equal within groups."""
         bound = value.copy()
@@ -243,7 +236,10 @@ class Certifier:
     def _steps(self, widening: Widening, weight: FloatArray) -> FloatArray | None:
         """Return the expected sum of weights along the chain to follow, None if endless."""
         steps = np.zeros(self.model.states)
-        chain = Chain(self.model, widening.nodes, widening.choice, widening.answers, steps, weight)
+        chain = Chain(
+            self.model, widening.nodes, widening.choice, widening.answers, steps, weight,
+            self.problem.discount,
+        )  # fmt: skip
         accuracy = 0.01 * weight[widening.choice[widening.nodes.states]]
         for attempt in range(ROUNDS):
             before = chain.x.copy()
@@ -280,3 +276,27 @@ class Certifier:
         other = self.widening(candidate, choice, widening.side)
         longer = None if other is None else self._steps(other, weight)
         return (widening, steps) if other is None or longer is None else (other, longer)
+
+
+def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | None:
+    """Return a proven bound (S,) of the strict side, near the value, and its policy (S,).
+
+    It is one of a worse game, in which a step to a target pays eta more (of the largest value), and
+    what follows any other step counts for 1 - eta of it. None if nothing was proven.
+    """
+    problem, region, operator = certifier.problem, certifier.region, certifier.operator
+    scale, guess, result = largest(problem.reward), None, None
+    for less in (1.0, 1e3 * eta, eta):  # from far on the strict side
+        if problem.form is Form.TO_TARGET:
+            worse = replace(problem, reward=problem.reward + less * scale)
+        else:
+            worse = replace(problem, reward=(1.0 - less) * problem.reward, discount=1.0 - less)
+        apart = replace(region, problem=worse, groups=no_groups(certifier.model))
+        task = replace(certifier.task, operator=Operator(worse, operator.inner, operator.stats))
+        search = PolicyIteration(task, apart)
+        guess = guess or search.start(None)
+        search.improve(guess, 1e-2 * less)
+        scale = largest(guess.value[certifier.states])
+        bound = Certifier(task, apart).bound(guess.value, guess.choice, certifier.strict_side)
+        result = result if bound is None else (bound, guess.choice.copy())
+    return result

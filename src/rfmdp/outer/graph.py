@@ -76,7 +76,7 @@ class Graph:
     """
 
     def __init__(self, model: FactoredMDP) -> None:
-        self.model = model
+        self.model, self.agent_has_no_choice = model, model.rows == model.states
         self.rows: BoolArray = np.ones(model.rows, dtype=np.bool_)
         if model not in _ANALYSED:
             _ANALYSED[model] = _edges_and_nature(model)
@@ -89,14 +89,12 @@ class Graph:
         ----------
         rows : (R,) booleans, or a policy: (S,) row of every state, -1 for none
         """
-        other = copy(self)
-        other.rows = self.rows & _rows_array(self.model, rows)
+        other, allowed = copy(self), rows.astype(np.bool_)
+        if rows.dtype != np.bool_:
+            allowed = np.zeros(self.model.rows, dtype=np.bool_)
+            allowed[rows[rows >= 0]] = True
+        other.rows = self.rows & allowed
         return other
-
-    @property
-    def agent_has_no_choice(self) -> bool:
-        """Whether the agent has no choice."""
-        return self.model.rows == self.model.states
 
     @property
     def flexible(self) -> BoolArray:
@@ -106,18 +104,8 @@ class Graph:
     def rows_possible(self, target: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can move to `target` with positive probability."""
         _, _, successor_ptr, successors = self.edges.forward
-        hits: BoolArray = np.logical_or.reduceat(
-            self._states(target)[successors], successor_ptr[:-1]
-        )
+        hits: BoolArray = np.logical_or.reduceat(target[successors], successor_ptr[:-1])
         return hits
-
-    def rows_certain(self, target: BoolArray) -> BoolArray:
-        """Return the rows (R,) that move to `target` with positive probability in any case."""
-        return ~self.rows_can_stay(~self._states(target))
-
-    def rows_must_stay(self, stay: BoolArray) -> BoolArray:
-        """Return the rows (R,) that cannot leave `stay`."""
-        return ~self.rows_possible(~self._states(stay))
 
     def rows_can_stay(self, stay: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can keep all probability within `stay`."""
@@ -271,7 +259,8 @@ class Graph:
         """
         immune = np.zeros_like(self.rows)
         if excused.any():
-            immune = self.rows_possible(excused) if nature is MAX else self.rows_certain(excused)
+            possible = nature is MAX
+            immune = self.rows_possible(excused) if possible else ~self.rows_can_stay(~excused)
         # leaving Y: possible for a minimising nature, if only without meeting what excuses it
         leave = kernels.CERTAIN if nature is MAX else kernels.TOGETHER
         if nature is MIN and not excused.any():
@@ -381,25 +370,12 @@ def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
         result.members,
         model.marginals.sizes,
     )
-    edges = Edges(model.row_ptr, *_possible_moves(model, result.possible))
-    return edges, tuple(frozen(array) for array in nature)
-
-
-def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
-    """Return a mask of rows from a mask or a policy."""
-    if rows.dtype == np.bool_:
-        return rows.astype(np.bool_)
-    allowed = np.zeros(model.rows, dtype=np.bool_)
-    allowed[rows[rows >= 0]] = True
-    return allowed
-
-
-def _possible_moves(model: FactoredMDP, possible: BoolArray) -> tuple[IntArray, Int32Array]:
-    """Return the successors of all rows without those that nature cannot take, and pointers."""
+    pointers, successors = model.successor_ptr, model.successors
     used = np.zeros(len(model.marginals), dtype=np.bool_)
     used[model.row_marginals] = True
-    if possible[np.repeat(used, model.marginals.sizes)].all():
-        return model.successor_ptr, model.successors
-    present = np.empty(model.transitions, dtype=np.bool_)
-    kernels.mark_present(model.structure, frozen(possible), present)
-    return starts(present)[model.successor_ptr], model.successors[present]
+    if not result.possible[np.repeat(used, model.marginals.sizes)].all():  # some cannot be taken
+        present = np.empty(model.transitions, dtype=np.bool_)
+        kernels.mark_present(model.structure, frozen(result.possible), present)
+        pointers, successors = starts(present)[pointers], successors[present]
+    edges = Edges(model.row_ptr, pointers, successors)
+    return edges, tuple(frozen(array) for array in nature)
