@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -87,13 +88,16 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
     first, last = objective.span
     steps = max(first, last or 0)
     require_memory(8.0 * steps * (model.states + 1), f"A policy with a rule per step ({steps})")
-    none, zero = np.zeros(model.states, dtype=np.bool_), np.zeros(model.states)
-    blank = Problem(
-        model, Form.STEPS, spec.agent, spec.nature, none, ~none, np.zeros(model.rows), zero
-    )
+    blank = without_aims(model, spec, model.rows)
     if objective.endless:
         return _average(objective, blank)
-    return _reward(objective, blank) if objective.rewarded else _until(objective, blank)
+    return _reward(objective, blank) if objective.rewarded else until(objective, blank)
+
+
+def without_aims(model: Any, spec: Spec, rows: int) -> Problem:
+    """Return the problem in which nothing is paid or reached, for some model and rows."""
+    none, zero = np.zeros(model.states, dtype=np.bool_), np.zeros(model.states)
+    return Problem(model, Form.STEPS, spec.agent, spec.nature, none, ~none, np.zeros(rows), zero)
 
 
 def where(model: AnyModel, states: StateSet) -> BoolArray:
@@ -110,7 +114,7 @@ def where(model: AnyModel, states: StateSet) -> BoolArray:
     return states.holds(model)
 
 
-def _until(objective: Objective, blank: Problem) -> Problem:
+def until(objective: Objective, blank: Problem) -> Problem:
     """Return the problem to reach a target through some states within some steps."""
     model, sets = blank.model, {name: where(blank.model, s) for name, s in objective.sets.items()}
     problem = replace(blank, probability=True)

@@ -14,7 +14,7 @@ what holds then is in `lingering`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,11 +23,11 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.lattice import LatticeMDP
 from rfmdp.model.lattice_order import Clock, clock_of
-from rfmdp.objective import MAX, MIN, Direction, Spec
+from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.lattice.lingering import Lingering, LingeringRewards, Ways
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
 from rfmdp.outer.lattice.trie import Trie
-from rfmdp.outer.problem import where
+from rfmdp.outer.problem import BackwardStep, Form, Problem, until, where, without_aims
 from rfmdp.outer.settings import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.rounding import UNIT, one_minus
@@ -37,41 +37,6 @@ LASTING = 0.5  # probability that a play lasts, below which its steps need not b
 
 
 _Result: TypeAlias = tuple[FloatArray, Errors, AnyArray]  # a value, its errors, rules of a policy
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fixed:
-    """States whose value is the same before every step."""
-
-    states: BoolArray  # (S,)
-    value: FloatArray  # (S,)
-
-
-@dataclass(slots=True, eq=False)
-class _Horizon:
-    """A finite horizon as a start and what is fixed before each step, last step first.
-
-    Nature minimises: where she maximises, all numbers have the other sign.
-    """
-
-    start: FloatArray
-    payments: Payments
-    agent: Direction
-    negated: bool
-    steps: list[_Fixed | None]
-    ends: _Fixed | None = None  # without a horizon: where plays end
-    discount: float = 1.0
-    flipped: bool = False  # the answer is one minus the value
-    probability: bool = False
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """What values can be; no less than 0 if nothing below it is ever paid."""
-        if self.probability:
-            return 0.0, 1.0
-        sign = -1.0 if self.negated else 1.0
-        least = min(float(np.min(sign * self.start)), self.payments.least(sign))
-        return (0.0 if least >= 0.0 else -np.inf), np.inf
 
 
 def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolArray) -> Solution:
@@ -86,20 +51,15 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     """
     stats = Stats()
     with stats.phase("prepare"):
-        horizon = _posed(model, spec)
-        sweep = Sweep(model, horizon.agent, horizon.payments, horizon.discount)
+        problem, payments = _posed(model, spec)
+        run = _Run(model, problem, payments, Watch(limits), stats, interest)
+    probability, flipped, negated, span = (
+        problem.probability, problem.flipped, run.negated, run.span()
+    )  # fmt: skip
     with stats.phase("solve"):
-        run = _Run(model, horizon, sweep, Watch(limits), stats, interest)
-        if horizon.ends is not None:
-            value, errors, rules = run.to_target(horizon.ends)
-        elif spec.objective.span[1] is None:
-            value, errors, rules = run.discounted()
-        else:
-            value, errors, rules = run.steps()
-    probability, flipped, negated = horizon.probability, horizon.flipped, horizon.negated
-    span = horizon.span
+        value, errors, rules = run.solve()
     stopped, witness, proven = run.stopped, run.witness, run.proven
-    del sweep, horizon, run  # their arrays are as large as those that follow
+    del problem, payments, run  # their arrays are as large as those that follow
     if negated:
         value, errors = 0.0 - value, Errors(errors.below, errors.above)  # no zero is negative
     lower, upper = value - errors.above, value + errors.below
@@ -118,80 +78,79 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     )  # fmt: skip
 
 
-def _posed(model: LatticeMDP, spec: Spec) -> _Horizon:
-    """Bring a specification into the form of backward steps."""
-    objective = spec.objective
+def _posed(model: LatticeMDP, spec: Spec) -> tuple[Problem, Payments]:
+    """Bring a specification into normal form; what is paid stands beside it."""
+    objective, form = spec.objective, Form.STEPS
     first, last = objective.span
-    discounted = objective.rewarded and objective.factor < 1.0
-    to_target = (objective.plain and "target" in objective.sets) or objective.complement
+    if last is None:
+        discounted = objective.rewarded and objective.factor < 1.0
+        form = Form.DISCOUNTED if discounted else Form.TO_TARGET
+    aims = "target" in objective.sets or objective.complement
     if (
         not objective.plain
         or objective.endless
-        or (last is None and not discounted and (first > 0 or not to_target))
+        or (form is Form.TO_TARGET and (first > 0 or not aims))
     ):
         raise UnsupportedError(
             f"A model that is not written out ({model.states:,} states) is solved for horizons, "
             f"discounts and targets, not for {spec}. Ask with a bound of steps, as in F<=100."
         )
     require_memory(float(model.states) * (last or 1), f"A policy with a rule per step ({last})")
+    problem = without_aims(model, spec, 0)
     if not objective.rewarded:
-        return _until(model, spec)
-    sign = -spec.nature.sign
-    start = np.zeros(model.states)
-    rewards = model.reward(objective.reward_name)
-    if not objective.summed:
-        if rewards.state is not None:
-            start = sign * model.evaluate(rewards.state)
-        payments = Payments.nothing(model)
-    else:
-        payments = Payments.of(model, rewards)
-        payments = payments.negated() if sign < 0.0 else payments
-    steps: list[_Fixed | None] = [None] * (last or 0)
-    ends = None
-    if "target" in objective.sets:
-        ends = _Fixed(where(model, objective.sets["target"]), start)
-    agent = spec.agent if sign > 0.0 else spec.agent.opposite
-    return _Horizon(start, payments, agent, sign < 0.0, steps, ends, discount=objective.factor)
-
-
-def _until(model: LatticeMDP, spec: Spec) -> _Horizon:
-    """Return the steps to reach a target through some states within some steps."""
-    objective = spec.objective
-    sets = {name: where(model, s) for name, s in objective.sets.items()}
-    agent, nature = spec.agent, spec.nature
-    if objective.complement:
-        agent, nature = agent.opposite, nature.opposite
-        sets = {"target": ~sets["stay"]}
-    target = sets["target"]
-    outside = ~sets["stay"] if "stay" in sets else np.zeros(model.states, dtype=np.bool_)
-    if nature is MAX:
-        agent = agent.opposite
-    first, last = objective.span
-    goal = np.where(target, -nature.sign, 0.0)
-    inside = _Fixed(target | outside, goal)
-    before = _Fixed(outside, np.zeros(model.states)) if outside.any() else None
-    steps: list[_Fixed | None] = []
-    if last is not None:
-        steps = [*[inside] * (last - first), *[before] * first]
-    return _Horizon(
-        goal, Payments.nothing(model), agent, nature is MAX, steps,
-        inside if last is None else None, flipped=objective.complement, probability=True,
+        return until(objective, problem), Payments.nothing(model)
+    rewards, steps = model.reward(objective.reward_name), last or 0
+    problem = replace(
+        problem, form=form, discount=objective.factor,
+        steps=(BackwardStep(problem.target, problem.start),) * steps,
     )  # fmt: skip
+    if not objective.summed:
+        start = problem.start if rewards.state is None else model.evaluate(rewards.state)
+        return replace(problem, start=start), Payments.nothing(model)
+    if "target" in objective.sets:
+        problem = replace(problem, target=where(model, objective.sets["target"]))
+    return problem, Payments.of(model, rewards)
 
 
-@dataclass(slots=True, eq=False)
 class _Run:
-    """A solve under way. Its methods return a value, its errors, and the rules of a policy."""
+    """A solve under way. Its methods return a value, its errors, and the rules of a policy.
 
-    model: LatticeMDP
-    horizon: _Horizon
-    sweep: Sweep
-    watch: Watch
-    stats: Stats
-    interest: BoolArray
-    stopped: Status | None = None
-    witness: tuple[FloatArray, FloatArray] | None = None  # inductive bounds, see `Lingering`
-    proven: tuple[FloatArray, FloatArray] | None = None  # what they say
+    Nature minimises: where she maximises, all numbers have the other sign (`negated`).
+    """
+
+    def __init__(
+        self, model: LatticeMDP, problem: Problem, payments: Payments, watch: Watch, stats: Stats,
+        interest: BoolArray,
+    ) -> None:  # fmt: skip
+        self.model, self.problem, self.watch, self.stats = model, problem, watch, stats
+        self.interest, self.negated = interest, problem.nature is MAX
+        self.agent = problem.agent.opposite if self.negated else problem.agent
+        self.payments = payments.negated() if self.negated else payments
+        self.sweep = Sweep(model, self.agent, self.payments, problem.discount)
+        self.stopped: Status | None = None
+        self.witness: tuple[FloatArray, FloatArray] | None = None  # inductive bounds, `Lingering`
+        self.proven: tuple[FloatArray, FloatArray] | None = None  # what they say
+
+    def solve(self) -> _Result:
+        """Go the way of the form."""
+        match self.problem.form:
+            case Form.STEPS:
+                return self.steps()
+            case Form.DISCOUNTED:
+                return self.discounted()
+        return self.to_target()
+
+    def span(self) -> tuple[float, float]:
+        """Return what values can be; no less than 0 if nothing below it is ever paid."""
+        if self.problem.probability:
+            return 0.0, 1.0
+        sign = -1.0 if self.negated else 1.0
+        least = min(float(np.min(self.problem.start)), self.payments.least(sign))
+        return (0.0 if least >= 0.0 else -np.inf), np.inf
+
+    def signed(self, value: FloatArray) -> FloatArray:
+        """Return values with the sign of this run."""
+        return -value if self.negated else value
 
     def back(self, value: FloatArray, *trie: Trie) -> tuple[FloatArray, AnyArray, Errors]:
         """Return a step back, see `Sweep.back`, and count it."""
@@ -204,23 +163,22 @@ class _Run:
     def close(self, value: FloatArray, errors: Errors) -> bool:
         """Return whether bounds are as close as wanted, with something to spare."""
         low, high = value - errors.above, value + errors.below
-        probability = float(self.horizon.probability)
+        probability = float(self.problem.probability)
         return self.watch.limits.excess(low, high, self.interest, probability) <= 0.5
 
     def steps(self) -> _Result:
         """Step back from the start; after a stop nothing is known."""
-        horizon, count = self.horizon, len(self.horizon.steps)
+        problem, count = self.problem, len(self.problem.steps)
         rules = np.zeros((max(count, 1), self.model.states), dtype=np.uint8)
-        value, errors = horizon.start, Errors()
+        value, errors = self.signed(problem.start), Errors()
         done = 0
         try:
-            for fixed in horizon.steps:
+            for step in problem.steps:
                 after, choice, more = self.back(value)
-                if fixed is not None:
-                    np.copyto(after, fixed.value, where=fixed.states)
+                np.copyto(after, self.signed(step.given), where=step.fixed)
                 rules[count - 1 - done] = choice
                 # one assignment: an interrupt finds all three of the same step
-                value, errors, done = after, errors.after(horizon.discount, more), done + 1
+                value, errors, done = after, errors.after(problem.discount, more), done + 1
                 if done < count:
                     self.watch.tick("steps", errors.above + errors.below)
         except STOPS as stop:
@@ -236,7 +194,7 @@ class _Run:
         try:
             while True:
                 after, choice, more = self.back(value)
-                around = _around_fixed_point(value, after, more, self.horizon.discount)
+                around = _around_fixed_point(value, after, more, self.problem.discount)
                 value, errors, rule = after, around, choice  # one assignment, see `steps`
                 if self.close(value, errors):
                     break
@@ -245,25 +203,26 @@ class _Run:
             self.stopped = status_of(stop)
         return value, errors, rule[None]
 
-    def to_target(self, ends: _Fixed) -> _Result:
+    def to_target(self) -> _Result:
         """Iterate until a step moves the value so little that the fixed point is close."""
-        clock = clock_of(self.model)
-        if clock is not None and _ends_by(clock, self.model, ends.states):
-            return self.level_by_level(ends, clock)
-        value = ends.value
+        ends, clock = self.problem.terminal, clock_of(self.model)
+        won = (self.problem.target & self.problem.probability).astype(np.float64)
+        given = self.signed(won)
+        if clock is not None and _ends_by(clock, self.model, ends):
+            return self.level_by_level(ends, given, clock)
+        value = given
         # a value, its errors, and the policy of a step back from it
         proven = value, Errors(np.inf, np.inf), self.model.some_rule()
         try:
-            if self.horizon.probability:
-                hopeless = Ways(self.model).hopeless(ends.value != 0.0, ends.states, self.watch)
-                ends = _Fixed(ends.states | hopeless, ends.value)
-            steps, lasts = _endurance(self.model, ends.states, self.watch)
+            if self.problem.probability:
+                ends = ends | Ways(self.model).hopeless(won != 0.0, ends, self.watch)
+            steps, lasts = _endurance(self.model, ends, self.watch)
             if lasts.max() == 1.0:
-                return self.lingering(ends)
+                return self.lingering(ends, won)
             factor = max(steps, 1) / (1.0 - float(lasts.max())) * (1.0 + 8.0 * UNIT)
             while True:
                 after, choice, more = self.back(value)
-                np.copyto(after, ends.value, where=ends.states)
+                np.copyto(after, given, where=ends)
                 slack = 8.0 * UNIT * float(np.max(np.abs(after)))  # of a checker's own roundings
                 rise = max(float(np.max(after - value)) + more.below + slack, 0.0)
                 fall = max(float(np.max(value - after)) + more.above + slack, 0.0)
@@ -278,21 +237,20 @@ class _Run:
         value, errors, rule = proven
         return value, errors, rule[None]
 
-    def lingering(self, ends: _Fixed) -> _Result:
+    def lingering(self, ends: BoolArray, won: FloatArray) -> _Result:
         """Bound least fixed points by induction, as plays may last for ever."""
-        horizon, limits, pays = self.horizon, self.watch.limits, self.horizon.payments
-        negated, probability = horizon.negated, horizon.probability
-        won, rule = np.abs(ends.value), self.model.some_rule()
-        begin = self.model, self.back, negated, (horizon.agent is MAX) != negated, ends.states, won
+        limits, probability = self.watch.limits, self.problem.probability
+        rule, maximises = self.model.some_rule(), self.problem.agent is MAX
+        begin = self.model, self.back, self.negated, maximises, ends, won
         if probability:
-            bounds = Lingering(*begin, np.where(ends.states, won, 1.0), rule, self.watch)
+            bounds = Lingering(*begin, np.where(ends, won, 1.0), rule, self.watch)
         else:
-            if horizon.span[0] < 0.0:  # steps prove nothing of such rewards
+            if self.span()[0] < 0.0:  # steps prove nothing of such rewards
                 return won, Errors(np.inf, np.inf), rule[None]
-            unpaid = Sweep(self.model, horizon.agent, Payments.nothing(self.model)).back
+            unpaid = Sweep(self.model, self.agent, Payments.nothing(self.model)).back
             bounds = LingeringRewards(
-                *begin, np.where(ends.states, won, np.inf), rule, self.watch,
-                unpaid=unpaid, most=float(np.max(np.abs(pays.pays))),
+                *begin, np.where(ends, won, np.inf), rule, self.watch,
+                unpaid=unpaid, most=float(np.max(np.abs(self.payments.pays))),
             )  # fmt: skip
         try:
             bounds.run(lambda low, high: limits.excess(low, high, self.interest, probability))
@@ -301,15 +259,15 @@ class _Run:
         self.witness = bounds.claimed, bounds.upper
         self.proven = bounds.claimed_value, bounds.upper
         value = np.clip(bounds.lower, *self.proven)
-        return (-value if negated else value), Errors(), bounds.rule[None]
+        return self.signed(value), Errors(), bounds.rule[None]
 
-    def level_by_level(self, ends: _Fixed, clock: Clock) -> _Result:
+    def level_by_level(self, ends: BoolArray, value: FloatArray, clock: Clock) -> _Result:
         """Step back once per level of a clock; states of a level lead to lower ones only."""
-        value, rule, errors = ends.value.copy(), self.model.some_rule(), Errors()
+        rule, errors = self.model.some_rule(), Errors()
         try:
             for level in range(1, int(clock.level.max()) + 1):
                 after, choice, more = self.back(value, self.sweep.level(clock, level))
-                here = clock.states(self.model, level) & ~ends.states
+                here = clock.states(self.model, level) & ~ends
                 value[here], rule[here] = after[here], choice[here]
                 errors = errors.after(1.0, more)
                 self.watch.tick("level by level", errors.above + errors.below)
