@@ -10,9 +10,9 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.lattice import FormulaRewards, LatticeMDP
-from rfmdp.ragged import entries, starts
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.model.lattice import FORBIDDEN, FormulaRewards, LatticeMDP
+from rfmdp.ragged import starts
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 AT_ONCE = 1 << 20  # successors that are written out at a time
 WRITTEN = 32.0  # bytes of a transition while a model is built
@@ -30,42 +30,46 @@ class WrittenRows:
 def written_out(
     model: LatticeMDP, states: IntArray, actions: IntArray, at_once: int
 ) -> Iterator[WrittenRows]:
-    """Yield the given rows in portions of about `at_once` successors."""
-    moves = model.row_moves(states, actions)
-    sizes = np.diff(model.moves.target_ptr)[moves]
+    """Yield the given rows in portions of about `at_once` successors.
+
+    A row stays where it is if some factor forbids its action, or if no action has its number.
+    """
+    moves = model.row_moves(states, np.minimum(actions, len(model.actions) - 1))
+    moves[(moves == FORBIDDEN).any(axis=1) | (actions == len(model.actions))] = FORBIDDEN
+    sizes = np.append(np.diff(model.moves.target_ptr), 1)[moves]  # FORBIDDEN is the last one
     ends = np.cumsum(np.prod(sizes, axis=1))
     begin = 0
     while begin < len(states):
         offset = 0 if begin == 0 else ends[begin - 1]
         end = max(begin + 1, int(np.searchsorted(ends, offset + at_once)))
-        yield _portion(model, states[begin:end], actions[begin:end], moves[begin:end])
+        some = slice(begin, end)
+        yield _portion(model, states[some], actions[some], moves[some], sizes[some])
         begin = end
 
 
 def _portion(
-    model: LatticeMDP, states: IntArray, actions: IntArray, moves: IntArray
+    model: LatticeMDP, states: IntArray, actions: IntArray, moves: IntArray, sizes: IntArray
 ) -> WrittenRows:
     """Write some rows out, factor by factor; certain moves have one target and no marginal."""
     stride = model.states
-    ptr = model.moves.target_ptr
+    ptr, targets = model.moves.target_ptr, np.append(model.moves.targets, 0)
     row = np.arange(len(states))
     successors = np.zeros_like(row)
-    for size, column in zip(model.sizes, moves.T, strict=True):
+    for size, move, outcomes in zip(model.sizes, moves.T, sizes.T, strict=True):
         stride //= size
-        counts = (ptr[column + 1] - ptr[column])[row]
-        begin = np.repeat(ptr[column][row] - starts(counts)[:-1], counts)
-        targets = model.moves.targets[begin + np.arange(len(begin))]
-        successors = np.repeat(successors, counts) + targets * stride
+        counts = outcomes[row]
+        begin = np.repeat(ptr[move][row] - starts(counts)[:-1], counts)
         row = np.repeat(row, counts)
-    marginal = model.moves.marginal[moves]
+        to = targets[begin + np.arange(len(begin))]
+        to = np.where(move[row] == FORBIDDEN, states[row] // stride % size, to)
+        successors = np.repeat(successors, counts) + to * stride
+    marginal = np.append(model.moves.marginal, -1)[moves]
     uncertain = marginal >= 0
-    successor_ptr = np.searchsorted(row, np.arange(len(states) + 1))
-    marginal_ptr = starts(uncertain.sum(axis=1))
     rows = FactoredMDP(
         row_ptr=np.arange(len(states) + 1),
-        marginal_ptr=marginal_ptr,
+        marginal_ptr=starts(uncertain.sum(axis=1)),
         row_marginals=marginal[uncertain].astype(np.int32),
-        successor_ptr=successor_ptr,
+        successor_ptr=np.searchsorted(row, np.arange(len(states) + 1)),
         successors=successors.astype(np.int32),
         marginals=model.marginals,
         initial=np.zeros(1, dtype=np.int64),
@@ -103,47 +107,40 @@ def write_out(model: LatticeMDP) -> WrittenModel:
             f"This needs a model whose transitions are written out; this one is solved by its "
             f"factors and would have {model.transitions:,}. Ask it with fewer modules."
         )
-    numbers = np.arange(model.states)
-    values = model.state_values(numbers)
+    values = model.state_values(np.arange(model.states))
     possible = model.possible(values)
-    bits = np.arange(len(model.actions))
-    states, actions = np.nonzero((possible[:, None] >> bits) & 1)
+    names = model.actions if possible.all() or "" in model.actions else (*model.actions, "")
+    taken = possible
+    if not possible.all():  # who can do nothing stays
+        taken = np.where(possible == 0, np.int64(1) << names.index(""), possible)
+    states, actions = np.nonzero((taken[:, None] >> np.arange(len(names))) & 1)
     pieces = [rows.model for rows in written_out(model, states, actions, AT_ONCE)]
-    stuck = np.flatnonzero(possible == 0)
-    row_states = np.concatenate([states, stuck])  # rows of stuck states are self-loops
-    order = np.argsort(row_states, kind="stable")
-    idle = len(model.actions) if len(stuck) and "" not in model.actions else 0
-    names = (*model.actions, "") if idle else model.actions
-    loop = model.actions.index("") if len(stuck) and not idle else idle
-    joined = {
-        name: np.concatenate([np.empty(0, np.int64), *(getattr(p, name) for p in pieces)])
-        for name in ("row_marginals", "row_factors", "successors")
-    }
-    nothing = np.zeros(len(stuck), dtype=np.int64)
-    marginal_sizes = np.concatenate([*(np.diff(p.marginal_ptr) for p in pieces), nothing])
-    sizes = np.concatenate([*(np.diff(p.successor_ptr) for p in pieces), nothing + 1])
-    joined["successors"] = np.concatenate([joined["successors"], stuck])
-    kept = entries(starts(marginal_sizes), order)
-    row_actions = np.concatenate([actions, np.full(len(stuck), loop)])[order]
+
+    def joined(name: str) -> AnyArray:
+        return np.concatenate([getattr(piece, name) for piece in pieces])
+
+    def pointers(name: str) -> IntArray:
+        return starts(np.concatenate([np.diff(getattr(piece, name)) for piece in pieces]))
+
     written = FactoredMDP(
-        row_ptr=np.searchsorted(row_states[order], np.arange(model.states + 1)),
-        marginal_ptr=starts(marginal_sizes[order]),
-        row_marginals=joined["row_marginals"][kept].astype(np.int32),
-        successor_ptr=starts(sizes[order]),
-        successors=joined["successors"][entries(starts(sizes), order)].astype(np.int32),
+        row_ptr=starts(np.bincount(states, minlength=model.states)),
+        marginal_ptr=pointers("marginal_ptr"),
+        row_marginals=joined("row_marginals"),
+        successor_ptr=pointers("successor_ptr"),
+        successors=joined("successors"),
         marginals=model.marginals,
         initial=model.initial,
-        row_actions=row_actions.astype(np.int32),
+        row_actions=actions.astype(np.int32),
         actions=names,
         labels={name: model.label(name) for name in (*model.labels, "init", "deadlock")},
         rewards={
-            name: _rewards(model, rewards, row_states[order], row_actions)
+            name: _rewards(model, rewards, states, actions)
             for name, rewards in model.rewards.items()
         },
         variables=model.variables,
         valuations=values,
         factors=tuple(factor.name for factor in model.factors),
-        row_factors=joined["row_factors"][kept].astype(np.int32),
+        row_factors=joined("row_factors"),
         marginal_names=model.marginal_names,
         outcome_names=model.outcome_names,
         formulas=model.formulas,
