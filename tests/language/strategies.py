@@ -3,8 +3,8 @@
 from hypothesis import strategies as st
 
 from rfmdp.language import ast
-from rfmdp.language.expressions import BINARY, Binary, Call, Ite, Label, Literal, Name, Type, Unary
-from rfmdp.language.types import ARITY
+from rfmdp.language.ast import Binary, Call, Ite, Label, Literal, Name, Type, Unary
+from rfmdp.language.expressions import ARITY, BINARY
 from rfmdp.objective import Direction
 
 NAMES = st.sampled_from(["a", "b", "x", "y_1", "_z", "log", "round", "Fin", "discount2", "imdp"])

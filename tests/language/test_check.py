@@ -6,13 +6,21 @@ import re
 import pytest
 
 from rfmdp.errors import PrismError
-from rfmdp.language.ast import ModelType, ProbabilityInterval
+from rfmdp.language.ast import (
+    Binary,
+    Call,
+    Literal,
+    ModelType,
+    Name,
+    ProbabilityInterval,
+    Type,
+    Unary,
+)
 from rfmdp.language.check import check_model
 from rfmdp.language.evaluate import evaluate
-from rfmdp.language.expressions import Binary, Call, Literal, Name, Type, Unary
+from rfmdp.language.expressions import type_of
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import SourceText
-from rfmdp.language.types import type_of
 from rfmdp.model.arrays import Variable
 
 TAIL = "module m x : [0..2]; [a] true -> (x'=0); endmodule"

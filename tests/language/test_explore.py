@@ -11,10 +11,9 @@ from examples import quarter
 from processes import python
 from recording import recorded
 from rfmdp.errors import PrismWarning
-from rfmdp.language.build import build_model
+from rfmdp.language.ast import Literal
+from rfmdp.language.build import build_model, load_prism, parse_prism
 from rfmdp.language.check import check_model
-from rfmdp.language.expressions import Literal
-from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.parse import parse_model
 from rfmdp.model.validate import validate
 from rfmdp.sets.marginals import Kind

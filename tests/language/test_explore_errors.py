@@ -7,7 +7,7 @@ import pytest
 
 from recording import recorded
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.language.load import load_prism, parse_prism
+from rfmdp.language.build import load_prism, parse_prism
 from rfmdp.language.source import PrismSourceError
 from rfmdp.sets.marginals import Kind
 

@@ -6,21 +6,28 @@ from processes import python
 from rfmdp.errors import PrismError
 from rfmdp.language.ast import (
     Assignment,
+    Binary,
+    Call,
     Command,
     Constant,
+    Ite,
+    Label,
+    Literal,
     ModelFile,
     ModelType,
+    Name,
     ProbabilityInterval,
     RenamedModule,
     Renaming,
     RewardItem,
     RewardStructure,
+    Type,
+    Unary,
     Update,
     VariableDeclaration,
 )
-from rfmdp.language.expressions import Binary, Call, Ite, Label, Literal, Name, Type, Unary, fold
+from rfmdp.language.expressions import fold, write_expression
 from rfmdp.language.parse import parse_expression, parse_model
-from rfmdp.language.write import write_expression
 
 A, B, C = Name("a"), Name("b"), Name("c")
 

@@ -6,22 +6,28 @@ from hypothesis import given, strategies as st
 from rfmdp.answers.property import parse_property
 from rfmdp.errors import PrismError
 from rfmdp.language.ast import (
+    Binary,
     Bound,
     CumulativeReward,
     Filter,
     InstantaneousReward,
+    Ite,
+    Label,
+    Literal,
+    Name,
     Path,
     Probability,
     Reward,
     TimeBound,
+    Type,
+    Unary,
     Unreadable,
 )
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property, require_supported
-from rfmdp.language.expressions import Binary, Ite, Label, Literal, Name, Type, Unary
+from rfmdp.language.expressions import write_expression
 from rfmdp.language.parse import parse_model
 from rfmdp.language.parse_properties import parse_property_file
-from rfmdp.language.write import write_expression
 from rfmdp.objective import MAX, MIN
 
 A, B, K = Name("a"), Name("b"), Name("k")

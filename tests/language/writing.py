@@ -1,7 +1,7 @@
 """Models and property files back to text, for round trips through the parser."""
 
 from rfmdp.language import ast
-from rfmdp.language.write import write_expression
+from rfmdp.language.expressions import write_expression
 
 
 def write_model(model):

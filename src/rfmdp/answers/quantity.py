@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
 from rfmdp.language.check_properties import FILTER_TYPES
-from rfmdp.language.expressions import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.language.expressions import node_type
 from rfmdp.language.source import SourceText
-from rfmdp.language.types import node_type
 from rfmdp.model.lattice import AnyModel
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 

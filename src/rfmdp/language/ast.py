@@ -1,22 +1,167 @@
-"""The tree of a PRISM model or property as its text says it: nothing expanded or evaluated.
+"""The tree of a PRISM model, property or expression as its text says it.
 
-A property is an expression over `Probability`, `Reward` and `Filter`, combined by the ordinary
-operators. A path formula is a `Path` over path formulas, a Boolean combination of some, or a state
-formula (which a path satisfies if its first state does).
+Every node carries its `position`, which takes no part in `==`. A property is an expression over
+`Probability`, `Reward` and `Filter`, combined by the ordinary operators. A path formula is a `Path`
+over path formulas, a Boolean combination of some, or a state formula (which a path satisfies if its
+first state does).
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from fractions import Fraction
+from typing import Any, ClassVar, Self, dataclass_transform
 
-from rfmdp.language.expressions import Expr, Node, Type, Unary, nodes
-from rfmdp.language.source import SourceText
+from rfmdp.language.source import NOWHERE, Position, SourceText
 from rfmdp.objective import Direction
 
 FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
            "printall", "range")  # fmt: skip
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
+
+
+class Type(Enum):
+    """Type of an expression; an `INT` may stand wherever a `DOUBLE` is expected."""
+
+    INT = "int"
+    DOUBLE = "double"
+    BOOL = "bool"
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Record:
+    """Makes its subclasses dataclasses with as few methods of their own as possible.
+
+    Python makes every method of every dataclass from a text when it is imported, which would take
+    18 ms of every start. That nobody changes a node is checked by types alone.
+    """
+
+    compared: ClassVar[tuple[str, ...]]  # fields that take part in `==` and `repr`
+
+    def __init_subclass__(cls) -> None:
+        made: Any = dataclass(eq=False, repr=False)(cls)
+        cls.compared = tuple(field.name for field in fields(made) if field.compare)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.compared)
+
+    def __repr__(self) -> str:
+        texts = (f"{name}={getattr(self, name)!r}" for name in self.compared)
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+class Node(_Record):
+    """Anything with a place in the text. Its parts are the fields that take part in `==`."""
+
+    position: Position = field(default=NOWHERE, compare=False, kw_only=True)
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the expressions among its parts and in them, in the order of fields.
+
+        >>> Binary("+", Name("x"), Literal(1)).children()
+        (Name(name='x'), Literal(value=1))
+        """
+        expressions: list[Expr] = []
+        for name in self.compared:
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                expressions.append(value)
+            elif isinstance(value, Node):
+                expressions += value.children()
+            elif isinstance(value, tuple):
+                for entry in value:
+                    expressions += (entry,) if isinstance(entry, Expr) else entry.children()
+        return tuple(expressions)
+
+    def rebuilt(self, children: Iterable[Expr]) -> Self:
+        """Return this node with other expressions, in the order of `children()`."""
+        rest = iter(children)
+        values = ((name, getattr(self, name)) for name in self.compared)
+        return replace(self, **{name: _refilled(value, rest) for name, value in values})
+
+
+class Expr(Node):
+    """An expression; leaves have no children."""
+
+
+def _refilled(value: Any, rest: Iterator[Expr]) -> Any:
+    if isinstance(value, Expr):
+        return next(rest)
+    if isinstance(value, tuple):
+        return tuple(_refilled(entry, rest) for entry in value)
+    return value.rebuilt(rest) if isinstance(value, Node) else value
+
+
+class Literal(Expr):
+    """A number or a truth value; the Python type of `value` is the type of the literal.
+
+    exact : the number as it was written or computed, where the float `value` was rounded
+    """
+
+    value: bool | int | float
+    exact: Fraction | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> Type:
+        """Return the type of the value."""
+        if isinstance(self.value, bool):
+            return Type.BOOL
+        return Type.INT if isinstance(self.value, int) else Type.DOUBLE
+
+    def __eq__(self, other: object) -> bool:
+        """Distinguish 1, 1.0 and true, which Python takes for equal."""
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+class Name(Expr):
+    """A constant, formula or variable, by its name."""
+
+    name: str
+
+
+class Label(Expr):
+    """A quoted name: a label, or in properties also another property."""
+
+    name: str
+
+
+class Unary(Expr):
+    """`-x` or `!x`."""
+
+    operator: str  # "-" or "!"
+    operand: Expr
+
+
+class Binary(Expr):
+    """`left operator right`, with one of ^ * / + - < <= > >= = != & | <=> =>."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+class Ite(Expr):
+    """`condition ? then : otherwise`."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+class Call(Expr):
+    """A function: min, max, floor, ceil, round, pow, mod or log."""
+
+    function: str
+    arguments: tuple[Expr, ...]
 
 
 class ModelType(Enum):
@@ -265,15 +410,3 @@ class PropertyFile(Node):
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()
     source: SourceText = field(default=SourceText(""), compare=False)
-
-
-def path_operators(path: Expr) -> list[Path]:
-    """Return the operators X, F, G, U, W and R of a path formula, not those of nested P or R."""
-    return [node for node in nodes(path, leaves=OPERATORS) if isinstance(node, Path)]
-
-
-def is_nested(path: Expr) -> bool:
-    """Return whether a path formula has operators inside each other, or joined by & and |."""
-    while isinstance(path, Unary):
-        path = path.operand
-    return len(path_operators(path)) > isinstance(path, Path)

@@ -11,17 +11,19 @@ import math
 import warnings
 from collections.abc import Sequence
 from functools import reduce
+from os import PathLike
 
 import numpy as np
 
 from rfmdp.errors import ModelError, PrismError, PrismWarning
-from rfmdp.language.ast import RewardItem
-from rfmdp.language.checked import CHAINS, CheckedModel
-from rfmdp.language.commands import implied_ranges
-from rfmdp.language.distributions import RANDOM_FACTOR, packed
+from rfmdp.language.ast import Binary, Expr, Ite, Literal, RewardItem
+from rfmdp.language.check import check_model
+from rfmdp.language.checked import CHAINS, CHUNK, CheckedModel, State, evaluate_states
+from rfmdp.language.commands import RANDOM_FACTOR, implied_ranges, packed
 from rfmdp.language.explorer import StateExplorer
-from rfmdp.language.expressions import Binary, Expr, Ite, Literal
-from rfmdp.language.states import CHUNK, State, evaluate_states
+from rfmdp.language.names import Constants
+from rfmdp.language.parse import parse_model
+from rfmdp.language.source import read_text
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
@@ -32,6 +34,51 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 MAX_CANDIDATES = 1 << 28
 ZERO, ONE = Literal(0.0), Literal(1.0)
+
+
+def load_prism(
+    path: str | PathLike[str],
+    constants: Constants | None = None,
+    *,
+    progress: Progress | None = None,
+) -> FactoredMDP:
+    """Return the model of a PRISM file; states without choice get a self-loop, with a warning.
+
+    Parameters
+    ----------
+    path
+        A model file in the PRISM language: dtmc, mdp, idtmc or imdp.
+    constants
+        Values of constants that the file leaves open; a string is read as an expression.
+    progress
+        Called now and then as progress(states, transitions): how many so far.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    PrismError
+        For a mistake in the text, with file, line, column, source line and caret.
+    """
+    return parse_prism(read_text(path), constants, filename=str(path), progress=progress)
+
+
+def parse_prism(
+    text: str,
+    constants: Constants | None = None,
+    *,
+    filename: str = "<model>",
+    progress: Progress | None = None,
+) -> FactoredMDP:
+    """Return the model of a text in the PRISM language; see `load_prism`.
+
+    Examples
+    --------
+    >>> model = parse_prism("mdp module m x : [0..3]; [] true -> (x'=mod(x+1,4)); endmodule")
+    >>> model.states, model.transitions
+    (4, 4)
+    """
+    return build_model(check_model(parse_model(text, filename), constants), progress)
 
 
 def build_model(checked: CheckedModel, progress: Progress | None = None) -> FactoredMDP:
@@ -46,8 +93,6 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
 
     progress : called now and then, see `frontier.Progress`
 
-    >>> from rfmdp.language.check import check_model
-    >>> from rfmdp.language.parse import parse_model
     >>> text = '''imdp
     ... module walk
     ...   x : [0..9];

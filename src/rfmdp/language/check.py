@@ -7,21 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr, Label, Literal, Node, Type
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import (
+from rfmdp.language.evaluate import Value, evaluate, simplify
+from rfmdp.language.expressions import fold, node_type, require
+from rfmdp.language.names import (
     Constants,
+    all_modules,
     check_inputs,
     constant_definitions,
     definitions,
     meanings,
     plain_values,
     require_values,
+    substitute,
 )
-from rfmdp.language.evaluate import Value, evaluate, simplify
-from rfmdp.language.expand import all_modules, substitute
-from rfmdp.language.expressions import Expr, Label, Literal, Node, Type, fold
 from rfmdp.language.source import Position, SourceText
-from rfmdp.language.types import node_type, require
 from rfmdp.model.arrays import Variable
 
 WITH_INTERVALS = {

@@ -11,32 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import is_nested, path_operators
+from rfmdp.language.ast import Binary, Expr, Label, Literal, Name, Type, Unary
 from rfmdp.language.check import check_unique
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import (
+from rfmdp.language.evaluate import evaluate, exact_value, simplify
+from rfmdp.language.expressions import (
+    fold,
+    is_nested,
+    node_type,
+    path_operators,
+    require,
+    rewrite,
+    type_of,
+)
+from rfmdp.language.names import (
     Constants,
     Definition,
     constant_definitions,
     definitions,
     meanings,
+    references,
     require_values,
-)
-from rfmdp.language.evaluate import evaluate, exact_value, simplify
-from rfmdp.language.expand import references, substitute
-from rfmdp.language.expressions import (
-    Binary,
-    Expr,
-    Label,
-    Literal,
-    Name,
-    Type,
-    Unary,
-    fold,
-    rewrite,
+    substitute,
 )
 from rfmdp.language.source import NOWHERE, Position, SourceText, question
-from rfmdp.language.types import node_type, require, type_of
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from rfmdp.language.expressions import Binary, Call, Expr, Ite, Literal, Name, Unary, fold, rewrite
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Unary
+from rfmdp.language.expressions import fold, rewrite
 from rfmdp.language.source import Position, SourceText
 
 Value = bool | int | float
@@ -41,7 +42,7 @@ DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Value:
     """Return the value of a well-typed expression, or raise why it has none.
 
-    >>> from rfmdp.language.expressions import Literal
+    >>> from rfmdp.language.ast import Literal
     >>> evaluate(Call("mod", (Literal(-1), Literal(3))), {}, SourceText(""))
     2
     """
@@ -81,7 +82,7 @@ def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
 def simplify(expr: Expr) -> Expr:
     """Replace every part without names by its value; parts without a value stay.
 
-    >>> from rfmdp.language.expressions import Literal, Name
+    >>> from rfmdp.language.ast import Literal, Name
     >>> simplify(Binary("*", Name("x"), Binary("-", Literal(3), Literal(1))))
     Binary(operator='*', left=Name(name='x'), right=Literal(value=2))
     """

@@ -18,14 +18,18 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import expect
-from rfmdp.language.ast import Assignment, Command
-from rfmdp.language.checked import CHAINS, CheckedModel
-from rfmdp.language.commands import CommandRecords, has_intervals, probability_ends
-from rfmdp.language.distributions import NamedBox, command_distribution, random_choice
-from rfmdp.language.expressions import Literal
+from rfmdp.language.ast import Assignment, Command, Literal
+from rfmdp.language.checked import CHAINS, CheckedModel, State
+from rfmdp.language.commands import (
+    CommandRecords,
+    NamedBox,
+    command_distribution,
+    has_intervals,
+    probability_ends,
+    random_choice,
+)
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
-from rfmdp.language.states import State
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow

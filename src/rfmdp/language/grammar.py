@@ -12,8 +12,7 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from rfmdp.language.ast import FILTERS, ModelType
-from rfmdp.language.expressions import Name, Node
+from rfmdp.language.ast import FILTERS, ModelType, Name, Node
 from rfmdp.language.source import (
     NOWHERE,
     Position,

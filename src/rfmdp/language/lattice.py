@@ -16,18 +16,22 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.ast import Command, Module
+from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name
 from rfmdp.language.build import build_model, initial_valuations, reward_sum
 from rfmdp.language.check import check_model
-from rfmdp.language.checked import CHAINS, CheckedModel, Work
-from rfmdp.language.commands import has_intervals, probability_ends
-from rfmdp.language.constants import Constants
-from rfmdp.language.distributions import NamedBox, command_distribution, packed
-from rfmdp.language.expressions import Expr, Ite, Label, Literal, Name, nodes, rewrite
-from rfmdp.language.load import read_text
+from rfmdp.language.checked import CHAINS, CheckedModel, State, Work, evaluate_states
+from rfmdp.language.commands import (
+    NamedBox,
+    command_distribution,
+    has_intervals,
+    packed,
+    probability_ends,
+)
+from rfmdp.language.expressions import nodes, rewrite
+from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.language.program import Expressions
-from rfmdp.language.states import State, evaluate_states
+from rfmdp.language.source import read_text
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress

@@ -16,22 +16,21 @@ from typing import Any, TypeVar
 from lark import Lark, Token
 
 from rfmdp.language import ast
-from rfmdp.language.ast import ModelType, TimeBound
-from rfmdp.language.expressions import (
-    BINARY,
-    RIGHT,
-    UNARY,
+from rfmdp.language.ast import (
     Binary,
     Call,
     Expr,
     Ite,
     Label,
     Literal,
+    ModelType,
     Name,
     Node,
+    TimeBound,
     Type,
     Unary,
 )
+from rfmdp.language.expressions import BINARY, RIGHT, UNARY
 from rfmdp.language.grammar import BuildError, make_parser, parse, place_of
 from rfmdp.language.source import SourceText, nearest
 from rfmdp.objective import Direction

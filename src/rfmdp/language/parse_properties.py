@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from rfmdp.language import ast
-from rfmdp.language.expressions import Binary, Call, Ite, Label, Literal, Name, Node, Unary, nodes
+from rfmdp.language.ast import Binary, Call, Ite, Label, Literal, Name, Node, Unary
+from rfmdp.language.expressions import nodes
 from rfmdp.language.parse import all_of, parse_statements
 from rfmdp.language.source import Position, PrismSourceError, SourceText
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from rfmdp.kernels import addresses as op
 from rfmdp.kernels.addresses import HEADER, STACK
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY
-from rfmdp.language.expressions import Binary, Call, Expr, Ite, Literal, Name, Type, Unary, fold
+from rfmdp.language.expressions import fold, node_type
 from rfmdp.language.source import SourceText
-from rfmdp.language.types import node_type
 from rfmdp.model.arrays import Variable
 from rfmdp.types import AnyArray, FloatArray, IntArray
 

@@ -1,13 +1,15 @@
-"""Where something stands in a PRISM text, and errors that show the place."""
+"""PRISM texts: how they are read, where something stands in them, errors that show the place."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
-from rfmdp.errors import PrismError
+from rfmdp.errors import FileError, PrismError
 
 MAX_SHOWN = 200  # characters of a source line that an error message repeats
 ALIKE = 0.74  # likeness of words, from 0 to 1; "Pmix" and "Pmin" have 0.75
@@ -74,6 +76,25 @@ class SourceText:
         before = line[start : position.column - 1]
         caret = "".join("\t" if c == "\t" else " " for c in before) + "^"
         return f"{head}\n{shown}\n{caret}"
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """Return the text of a file in UTF-8, or raise FileError."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{path}: the file cannot be read: {reason}.") from None
+    except ValueError as error:
+        raise FileError(f"{path!r}: this is no file name: {error}.") from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{path}: the file must be text in UTF-8, found byte 0x{data[error.start]:02x} "
+            f"in line {line}."
+        ) from None
 
 
 def nearest(word: str, words: Collection[str]) -> str | None:
