@@ -52,19 +52,17 @@ MODULES = st.builds(ast.Module, NAMES, tuples(VARIABLES), tuples(COMMANDS))
 RENAMINGS = st.builds(ast.Renaming, NAMES | st.just("min"), NAMES | st.just("max"))
 RENAMED = st.builds(ast.RenamedModule, NAMES, NAMES, tuples(RENAMINGS, 1))
 ITEMS = st.builds(ast.RewardItem, st.none() | st.just("") | NAMES, EXPRESSIONS, EXPRESSIONS)
-CONSTANTS = st.builds(ast.Constant, NAMES, st.sampled_from(Type), OPTIONAL)
-FORMULAS = st.builds(ast.Formula, NAMES, EXPRESSIONS)
-LABELS = st.builds(ast.LabelDefinition, NAMES, EXPRESSIONS)
+CONSTANTS = st.builds(ast.Definition, st.just("constant"), NAMES, OPTIONAL, st.sampled_from(Type))
+OTHERS = st.builds(ast.Definition, st.sampled_from(["formula", "label"]), NAMES, EXPRESSIONS)
+DEFINITIONS = tuples(CONSTANTS | OTHERS)
 MODELS = st.builds(
     ast.ModelFile,
-    st.none() | st.sampled_from(ast.ModelType),
-    tuples(CONSTANTS),
-    tuples(FORMULAS),
-    tuples(LABELS),
-    tuples(VARIABLES),
-    tuples(MODULES | RENAMED),
-    tuples(st.builds(ast.RewardStructure, st.none() | NAMES, tuples(ITEMS))),
-    OPTIONAL,
+    DEFINITIONS,
+    type=st.none() | st.sampled_from(ast.ModelType),
+    globals=tuples(VARIABLES),
+    modules=tuples(MODULES | RENAMED),
+    rewards=tuples(st.builds(ast.RewardStructure, st.none() | NAMES, tuples(ITEMS))),
+    init=OPTIONAL,
 )
 
 PLAIN = st.recursive(LEAVES, operations, max_leaves=4)
@@ -106,8 +104,6 @@ PROPERTY_EXPRESSIONS = st.recursive(LEAVES, property_nodes, max_leaves=8)
 STATES = PROPERTY_EXPRESSIONS.filter(lambda expr: not isinstance(expr, ast.Path))
 FILES = st.builds(
     ast.PropertyFile,
-    tuples(st.builds(ast.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
-    tuples(CONSTANTS),
-    tuples(FORMULAS),
-    tuples(LABELS),
+    DEFINITIONS,
+    properties=tuples(st.builds(ast.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
 )

@@ -6,8 +6,7 @@ import pytest
 from rfmdp.errors import PrismError
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
-from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_property_file
+from rfmdp.language.parse import parse_model, parse_property_file
 
 # A module to which a case adds something after line 5.
 MODEL = """dtmc
@@ -38,7 +37,7 @@ MODELS = [
     ('pomdp', 'pomdp', 1, 1, "model type 'pomdp' is not supported; use dtmc, mdp, idtmc or imdp"),
     ('unknown type', 'hmm\nmodule m endmodule', 1, 1, "expected a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards', found 'hmm'"),
     ('two types', 'dtmc\nmdp\nmodule m endmodule', 2, 1, 'a model must have only one model type, found a second'),
-    ('two inits', 'module m x:[0..1]; endmodule\ninit x=0 endinit\ninit x=1 endinit', 3, 1, "a model must have only one 'init ... endinit'"),
+    ('two inits', 'module m x:[0..1]; endmodule\ninit x=0 endinit\ninit x=1 endinit', 3, 1, "a model must have only one 'init ... endinit', found a second"),
     ('system', MODEL + 'system m endsystem', 6, 1, "a process-algebra composition ('system ... endsystem') is not supported"),
     ('observables', MODEL + 'observables x endobservables', 6, 1, "'observables ... endobservables' of partially observable models is not supported"),
     ('clock', 'mdp\nmodule m\n  c : clock;\nendmodule', 3, 7, "a clock variable ('clock') is not supported"),

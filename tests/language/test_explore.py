@@ -245,7 +245,7 @@ def test_random_model_is_that_of_the_twin(text):
     (rewards,) = checked.rewards
     for s, values in enumerate(model.valuations):
         state = tuple(map(int, values))
-        assert model.labels["top"][s] == twin.value(checked.labels[0].value, state)
+        assert model.labels["top"][s] == twin.value(checked.labels["top"], state)
         paid = sum(
             twin.value(item.value, state)
             for item in rewards.items

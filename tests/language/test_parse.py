@@ -9,7 +9,7 @@ from rfmdp.language.ast import (
     Binary,
     Call,
     Command,
-    Constant,
+    Definition,
     Ite,
     Label,
     Literal,
@@ -140,13 +140,13 @@ def test_whole_model():
     """Each construct becomes its node."""
     model = parse_model(MODEL)
     assert model.type is ModelType.MDP
-    assert model.constants == (
-        Constant("N", Type.INT, Literal(3)),
-        Constant("M", Type.INT, None),
-        Constant("p", Type.DOUBLE, Literal(0.25)),
-        Constant("on", Type.BOOL, Literal(True)),
-        Constant("r", Type.DOUBLE, Literal(2)),
-        Constant("q", Type.DOUBLE, None),
+    assert model.definitions[:6] == (
+        Definition("constant", "N", Literal(3), Type.INT),
+        Definition("constant", "M", None, Type.INT),
+        Definition("constant", "p", Literal(0.25), Type.DOUBLE),
+        Definition("constant", "on", Literal(True), Type.BOOL),
+        Definition("constant", "r", Literal(2), Type.DOUBLE),
+        Definition("constant", "q", None, Type.DOUBLE),
     )
     assert model.globals == (VariableDeclaration("g", Literal(0), Name("N"), Literal(1)),)
     one, two = model.modules
@@ -213,7 +213,7 @@ def test_crlf_comments_and_byte_order_mark():
 
 def test_empty_text_is_an_empty_model():
     """An empty text is no syntax error; that a module is missing is said by the check."""
-    assert parse_model("// nothing") == ModelFile(None)
+    assert parse_model("// nothing") == ModelFile()
 
 
 @pytest.mark.parametrize(
@@ -250,5 +250,5 @@ def test_importing_rfmdp_does_not_load_the_parser():
 def test_parser_is_built_once(monkeypatch):
     """A second text does not pay for the grammar again."""
     parse_model("dtmc")
-    monkeypatch.setattr("rfmdp.language.grammar.Lark", None)
+    monkeypatch.setattr("rfmdp.language.parse.Lark", None)
     parse_model("dtmc module m x : [0..1]; endmodule")

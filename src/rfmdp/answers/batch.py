@@ -154,7 +154,7 @@ def misfits(
 
 def open_constants(properties: Sequence[Property]) -> set[str]:
     """Return the names of constants that properties leave open."""
-    return {c.name for p in properties for c in p.file.constants if c.value is None}
+    return {name for p in properties for name in p.file.open}
 
 
 def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:

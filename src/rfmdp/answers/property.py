@@ -19,7 +19,7 @@ from rfmdp.language.check_properties import (
 from rfmdp.language.checked import model_type, scope
 from rfmdp.language.expressions import nodes, path_operators, write_expression
 from rfmdp.language.names import Constants, plain_values
-from rfmdp.language.parse_properties import parse_property_file
+from rfmdp.language.parse import parse_property_file
 from rfmdp.language.source import Position, read_text
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Spec

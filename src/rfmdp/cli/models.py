@@ -98,7 +98,7 @@ def rebuilt(model: str, constants: Mapping[str, str], result: str) -> FactoredMD
     kind = sets.pop("kind")
     blueprint, named = read_blueprint(model), dict(constants)
     if blueprint.parsed is not None:
-        missing = {c.name for c in blueprint.parsed.constants if c.value is None} - set(constants)
+        missing = blueprint.parsed.open - set(constants)
         unset = {k: x for k, x in origin.constants.items() if k in missing}
         named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in unset.items()}
     if kind == "domain":

@@ -173,26 +173,35 @@ class ModelType(Enum):
     IMDP = "imdp"
 
 
-class Constant(Node):
-    """`const type name = value;`, undefined if `value` is None."""
+class Definition(Node):
+    """`const type name = value;`, `formula name = value;` or `label "name" = value;`.
 
+    kind : "constant", "formula" or "label"; of a name in a property file, also "property"
+    value : None for a constant that the text leaves open
+    type : of a constant
+    """
+
+    kind: str
     name: str
-    type: Type
     value: Expr | None
+    type: Type | None = None
+
+    @property
+    def key(self) -> str:
+        """The name as expressions have it: in quotes, but for constants and formulas."""
+        return f'"{self.name}"' if self.kind in ("label", "property") else self.name
 
 
-class Formula(Node):
-    """`formula name = value;`."""
+class SourceFile(Node):
+    """What all files have. Definitions keep the order of the text."""
 
-    name: str
-    value: Expr
+    definitions: tuple[Definition, ...] = ()
+    source: SourceText = field(default=SourceText(""), compare=False)
 
-
-class LabelDefinition(Node):
-    """`label "name" = value;`."""
-
-    name: str
-    value: Expr
+    @property
+    def open(self) -> set[str]:
+        """The constants without a value."""
+        return {d.name for d in self.definitions if d.kind == "constant" and d.value is None}
 
 
 class VariableDeclaration(Node):
@@ -285,18 +294,14 @@ class RewardStructure(Node):
     items: tuple[RewardItem, ...]
 
 
-class ModelFile(Node):
-    """A whole model file. Each kind of definition keeps the order of the text."""
+class ModelFile(SourceFile):
+    """A whole model file. Each kind of part keeps the order of the text."""
 
-    type: ModelType | None  # None: not declared
-    constants: tuple[Constant, ...] = ()
-    formulas: tuple[Formula, ...] = ()
-    labels: tuple[LabelDefinition, ...] = ()
+    type: ModelType | None = None  # None: not declared
     globals: tuple[VariableDeclaration, ...] = ()
     modules: tuple[Module | RenamedModule, ...] = ()
     rewards: tuple[RewardStructure, ...] = ()
     init: Expr | None = None
-    source: SourceText = field(default=SourceText(""), compare=False)
 
 
 class Bound(Node):
@@ -402,11 +407,7 @@ class PropertyDefinition(Node):
     expression: Expr
 
 
-class PropertyFile(Node):
+class PropertyFile(SourceFile):
     """A whole property file."""
 
     properties: tuple[PropertyDefinition, ...] = ()
-    constants: tuple[Constant, ...] = ()
-    formulas: tuple[Formula, ...] = ()
-    labels: tuple[LabelDefinition, ...] = ()
-    source: SourceText = field(default=SourceText(""), compare=False)

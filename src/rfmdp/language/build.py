@@ -215,8 +215,8 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> AnyArray:
 def state_labels(checked: CheckedModel, explored: FactoredMDP) -> dict[str, BoolArray]:
     """Return where every label of the text holds, (S,) each."""
     return {
-        label.name: evaluate_states(label.value, checked, explored.valuations)
-        for label in checked.labels
+        name: evaluate_states(value, checked, explored.valuations)
+        for name, value in checked.labels.items()
     }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Expr, Label, Literal, Node, Type
+from rfmdp.language.ast import Expr, Label, Literal, Type
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expressions import fold, node_type, require
@@ -15,12 +14,11 @@ from rfmdp.language.names import (
     Constants,
     all_modules,
     check_inputs,
-    constant_definitions,
-    definitions,
     meanings,
     plain_values,
     require_values,
     substitute,
+    with_inputs,
 )
 from rfmdp.language.source import Position, SourceText
 from rfmdp.model.arrays import Variable
@@ -48,30 +46,28 @@ def check_model(
     inputs = plain_values(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
-    check_unique({"module": model.modules}, source)
-    formulas = meanings(definitions("formula", model.formulas), {}, source)
+    check_unique([("module", m.name, m.position) for m in model.modules], source)
+    texts = {d.key: d for d in model.definitions if d.kind == "formula"}
+    formulas = meanings(texts, {}, source)
     modules = all_modules(model, formulas)
-    kinds: dict[str, Sequence[Node]] = {"constant": model.constants, "formula": model.formulas}
-    kinds |= {"global variable": model.globals}
-    kinds |= {f"variable of module '{module.name}'": module.variables for module in modules}
-    for names in (kinds, {"label": model.labels}, {"reward structure": model.rewards}):
-        check_unique(names, source)
-    check_inputs(inputs, model.constants, also_known, source)
-    variables = [*model.globals, *(v for module in modules for v in module.variables)]
-    types = {c.name: c.type for c in model.constants}
-    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
-    constant_texts = constant_definitions(model.constants, inputs, source)
-    texts = constant_texts | definitions("formula", model.formulas)
-    texts |= definitions("label", model.labels)
-    resolver = Resolver(meanings(texts, types, source), types, source)
-    numbers = {c.name: resolver.meanings.get(c.name) for c in model.constants}
-    values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
-    expanded = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
-    open_ = {name: text.position for name, text in constant_texts.items() if text.value is None}
-    used = (substitute(text, resolver.meanings) for text in expanded)
-    require_values(used, open_, source)
     declared = [(variable, "") for variable in model.globals]
     declared += [(variable, module.name) for module in modules for variable in module.variables]
+    kinds = {"": "global variable", **{m.name: f"variable of module '{m.name}'" for m in modules}}
+    named = [(d.kind, d.key, d.position) for d in model.definitions]
+    named += [(kinds[module], variable.name, variable.position) for variable, module in declared]
+    check_unique(named, source)
+    rewards = [(r.name, r.position) for r in model.rewards if r.name is not None]
+    check_unique([("reward structure", *entry) for entry in rewards], source)
+    check_inputs(inputs, model, also_known)
+    types = {d.name: d.type for d in model.definitions if d.type is not None}
+    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v, _ in declared}
+    texts = with_inputs(model.definitions, inputs, source)
+    resolver = Resolver(meanings(texts, types, source), types, source)
+    numbers = {d.name: resolver.meanings.get(d.name) for d in model.definitions if d.type}
+    values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
+    labels = tuple(d for d in model.definitions if d.kind == "label")
+    expanded = replace(model, definitions=labels, modules=tuple(modules)).children()
+    require_values((substitute(e, resolver.meanings) for e in expanded), texts, source)
     ranges = [_variable(variable, model, resolver) for variable, _ in declared]
     owners = {variable.name: module for variable, module in declared}
     checked = tuple(
@@ -86,17 +82,17 @@ def check_model(
         type=_model_type(model, modules),
         variables=tuple(variable for variable, _ in ranges),
         modules=checked,
-        labels=tuple(
-            replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
-            for label in model.labels
-        ),
+        labels={
+            d.name: resolver.resolve(resolver.meanings[d.key], Type.BOOL, f"label {d.key}")
+            for d in labels
+        },
         rewards=_rewards(model.rewards, actions, resolver),
         init=init,
         constants=values,
         formulas=formulas,
         actions=actions,
         source=source,
-        undefined=tuple(c.name for c in model.constants if c.name not in values),
+        undefined=tuple(name for name in numbers if name not in values),
     )
 
 
@@ -127,20 +123,19 @@ class Resolver:
         return evaluate(self.resolve(expr, type_, what), {}, self.source)
 
 
-def check_unique(kinds: Mapping[str, Sequence[Any]], source: SourceText) -> None:
-    """Raise if two definitions of some kinds have one name, at the later one."""
-    nodes = [(node, kind) for kind, some in kinds.items() for node in some if node.name is not None]
-    by_name: dict[str, tuple[str, int]] = {}
-    for node, kind in sorted(nodes, key=lambda entry: entry[0].position):
-        name = node.name
+def check_unique(named: Iterable[tuple[str, str, Position]], source: SourceText) -> None:
+    """Raise if two definitions (kind, key, place) have one key, at the later one."""
+    by_key: dict[str, tuple[str, int]] = {}
+    for kind, key, position in sorted(named, key=lambda entry: entry[2]):
+        name = key.strip('"')
         if kind == "label" and name in BUILT_IN_LABELS:
             reason = f'label "{name}" is built in and must not be defined'
-            raise source.error(node.position, reason)
-        if name in by_name:
-            first, line = by_name[name]
+            raise source.error(position, reason)
+        if key in by_key:
+            first, line = by_key[key]
             found = f"found a {kind} and a {first} in line {line}"
-            raise source.error(node.position, f"'{name}' must be defined only once, {found}")
-        by_name[name] = kind, node.position.line
+            raise source.error(position, f"'{name}' must be defined only once, {found}")
+        by_key[key] = kind, position.line
 
 
 def _model_type(model: tree.ModelFile, modules: list[tree.Module]) -> tree.ModelType:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Binary, Expr, Label, Literal, Name, Type, Unary
+from rfmdp.language.ast import Binary, Definition, Expr, Label, Literal, Name, Type, Unary
 from rfmdp.language.check import check_unique
 from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
 from rfmdp.language.evaluate import evaluate, exact_value, simplify
@@ -26,15 +26,13 @@ from rfmdp.language.expressions import (
 )
 from rfmdp.language.names import (
     Constants,
-    Definition,
-    constant_definitions,
-    definitions,
     meanings,
     references,
     require_values,
     substitute,
+    with_inputs,
 )
-from rfmdp.language.source import NOWHERE, Position, SourceText, question
+from rfmdp.language.source import Position, SourceText, question
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
@@ -80,7 +78,7 @@ def check_property(
 
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_model
-    >>> from rfmdp.language.parse_properties import parse_property_file
+    >>> from rfmdp.language.parse import parse_property_file
     >>> model = check_model(parse_model("module m x : [0..2]; [] true -> (x'=1); endmodule"))
     >>> file = parse_property_file("const int k = 2; P=? [ F<=2*k x=k ]")
     >>> check_property(file.properties[0], file, model).expression.path.time.upper
@@ -101,7 +99,7 @@ def _refuse_misspelt(
     """Raise if a property is a single unknown name, and others have names that may be meant."""
     expr = prop.expression
     names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {x.name for x in file.constants} | {x.name for x in file.formulas}
+    names |= {d.key for d in file.definitions}
     named = [p.name for p in file.properties if p.name is not None]
     if isinstance(expr, Name) and expr.name not in names and named:
         hint = question(expr.name, named) or f"; properties with a name are {', '.join(named)}"
@@ -129,15 +127,15 @@ def with_numbers(
 
 def check_file(file: tree.PropertyFile, model: CheckedModel) -> None:
     """Raise if a property file defines a name twice, or one that the model has."""
-    check_unique({"constant": file.constants, "formula": file.formulas}, file.source)
-    check_unique({"property": file.properties, "label": file.labels}, file.source)
+    named = [(d.kind, d.key, d.position) for d in file.definitions]
+    named += [("property", f'"{p.name}"', p.position) for p in file.properties if p.name]
+    check_unique(named, file.source)
     names = {*model.variable_types(), *model.constants, *model.formulas}
-    labels = {label.name for label in model.labels}
-    values: list[tree.Constant | tree.Formula] = [*file.constants, *file.formulas]
-    again = [node for node in values if node.name in names]
-    for node in (*again, *(label for label in file.labels if label.name in labels)):
-        reason = f"'{node.name}' must not be defined again, the model has it"
-        raise file.source.error(node.position, reason)
+    names |= {f'"{name}"' for name in model.labels}
+    for definition in file.definitions:
+        if definition.key in names:
+            reason = f"'{definition.name}' must not be defined again, the model has it"
+            raise file.source.error(definition.position, reason)
 
 
 class _Scope:
@@ -145,37 +143,33 @@ class _Scope:
 
     def __init__(self, file: tree.PropertyFile, model: CheckedModel, inputs: Constants) -> None:
         self.model, self.source = model, file.source
-        labels = {x.name: x for x in (*model.labels, *file.labels)}
+        labels = [*model.labels, *(d.name for d in file.definitions if d.kind == "label")]
         self.labels, self.known = sorted(labels), {*labels, *BUILT_IN_LABELS}
         named = {p.name: p for p in file.properties if p.name is not None}
         self.names = [*labels, *named]
-        numbers = {name: Literal(value) for name, value in model.constants.items()}
-        properties = {
-            f'"{name}"': Definition("property", prop.expression, prop.position)
-            for name, prop in named.items()
-            if name not in self.known
-        }
-        self._definitions = (
-            {
-                k: Definition("formula", x, NOWHERE)
-                for k, x in (numbers | {**model.formulas}).items()
-            }
-            | constant_definitions(file.constants, inputs, file.source)
-            | definitions("formula", file.formulas)
+        values = {**{k: Literal(x) for k, x in model.constants.items()}, **model.formulas}
+        definitions = [
+            *(Definition("formula", name, value) for name, value in values.items()),
+            *(Definition("constant", name, None) for name in model.undefined),
             # labels of a built model stand for themselves
-            | definitions("label", (x for x in labels.values() if x.value != Label(x.name)))
-            | properties
-        )
-        self._types = model.variable_types() | {c.name: c.type for c in file.constants}
+            *(Definition("label", k, x) for k, x in model.labels.items() if x != Label(k)),
+            *(
+                Definition("property", name, prop.expression, position=prop.position)
+                for name, prop in named.items()
+                if name not in self.known
+            ),
+            *file.definitions,
+        ]
+        self._definitions = with_inputs(definitions, inputs, file.source)
+        types = {d.name: d.type for d in file.definitions if d.type is not None}
+        self._types = model.variable_types() | types
 
     def resolved(self, texts: Sequence[Expr]) -> list[Expr]:
         """Return texts with their names, labels and names of properties replaced."""
         first = [name for text in texts for name in references(text)]
         values = meanings(self._definitions, self._types, self.source, first)
         texts = [substitute(text, values) for text in texts]
-        open_ = {k: d.position for k, d in self._definitions.items() if d.value is None}
-        open_ |= dict.fromkeys(self.model.undefined, NOWHERE)
-        require_values(texts, open_, self.source)
+        require_values(texts, self._definitions, self.source)
         return texts
 
     def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:

@@ -52,7 +52,7 @@ class CheckedModel:
     type: tree.ModelType
     variables: tuple[Variable, ...]
     modules: tuple[tree.Module, ...]
-    labels: tuple[tree.LabelDefinition, ...]
+    labels: Mapping[str, Expr]
     rewards: tuple[tree.RewardStructure, ...]
     init: tuple[int, ...] | Expr
     constants: Mapping[str, bool | int | float]
@@ -87,13 +87,13 @@ def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
     Errors show `source`.
     """
     if model is None:
-        return CheckedModel(tree.ModelType.MDP, (), (), (), (), (), {}, {}, (), source)
+        return CheckedModel(tree.ModelType.MDP, (), (), {}, (), (), {}, {}, (), source)
     constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
     return CheckedModel(
         model_type(model),
         model.variables,
         (),
-        tuple(tree.LabelDefinition(k, Label(k)) for k in model.labels if k not in BUILT_IN_LABELS),
+        {name: Label(name) for name in model.labels if name not in BUILT_IN_LABELS},
         tuple(tree.RewardStructure(name or None, ()) for name in model.rewards),
         (),
         constants,

@@ -268,16 +268,17 @@ def build_for(
 
 def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel) -> bool:
     """Return whether all plays of all questions are over when a clock stays where it is."""
-    labels = {label.name: label.value for label in checked.labels}
     lasting = np.flatnonzero(clock.states(model, 0))
     if model.deadlocks is not None:
         lasting = np.union1d(lasting, np.flatnonzero(model.deadlocks))
     values = model.state_values(lasting)
     for end in work.ends:
         used = {node.name for node in nodes(end) if isinstance(node, Label)}
-        if not used <= set(labels):
+        if not used <= set(checked.labels):
             return False
-        end = rewrite(end, lambda node: labels[node.name] if isinstance(node, Label) else node)
+        end = rewrite(
+            end, lambda node: checked.labels[node.name] if isinstance(node, Label) else node
+        )
         if not evaluate_states(end, checked, values).all():
             return False
     return True
@@ -356,7 +357,7 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     return LatticeMDP(
         checked.variables, factors, moves, marginals, tuple(action.name for action in actions),
         initial_valuations(checked).astype(np.int32),
-        {label.name: _formula(label.value, checked) for label in checked.labels},
+        {name: _formula(value, checked) for name, value in checked.labels.items()},
         _rewards(checked, actions),
         {**checked.constants, **checked.formulas},
         tuple(names),

@@ -10,45 +10,29 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import Call, Expr, Label, Literal, Name, Node, Type
+from rfmdp.language.ast import Call, Definition, Expr, Label, Literal, Name, Node, Type
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expressions import can_assign, nodes, require, rewrite, type_of
-from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText
+from rfmdp.language.expressions import nodes, require, rewrite, type_of
+from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 
 Constants: TypeAlias = Mapping[str, bool | int | float | str]
 
 
-class Definition(NamedTuple):
-    """What a name stands for in a text; the value of an open constant is None."""
-
-    kind: str  # "constant", "formula", "label" or "property"
-    value: Expr | None
-    position: Position
-    type: Type | None = None  # of a constant
-
-
-def definitions(
-    kind: str, nodes: Iterable[tree.Formula | tree.LabelDefinition]
+def with_inputs(
+    definitions: Iterable[Definition], inputs: Constants, source: SourceText
 ) -> dict[str, Definition]:
-    """Return the definitions of formulas, or of labels."""
-    sign = '"' if kind == "label" else ""
-    return {f"{sign}{x.name}{sign}": Definition(kind, x.value, x.position) for x in nodes}
-
-
-def constant_definitions(
-    constants: Iterable[tree.Constant], inputs: Constants, source: SourceText
-) -> dict[str, Definition]:
-    """Return the definitions of constants; values of the user come first."""
-    texts = {}
-    for c in constants:
-        value = _input(c, inputs[c.name], source) if c.name in inputs else c.value
-        texts[c.name] = Definition("constant", value, c.position, c.type)
+    """Return definitions by their keys; constants have the values that the user gives."""
+    texts = {d.key: d for d in definitions}
+    for name, entry in inputs.items():
+        if name in texts and texts[name].kind == "constant":
+            value = _read(texts[name], entry, source) if isinstance(entry, str) else entry
+            texts[name] = replace(texts[name], value=Literal(value, position=texts[name].position))
     return texts
 
 
@@ -62,7 +46,7 @@ def meanings(
 
     A constant stands for a `Literal`, unless it is open or needs one that is.
 
-    texts : definitions by name; labels and properties by their name in quotes
+    texts : definitions by their keys
     types : of all names, so that an error tells a variable from an unknown name
     first : the names that matter, with all that they need; all of them by default
     """
@@ -74,28 +58,31 @@ def meanings(
             value = texts[name].value
             graph[name] = set() if value is None else references(value) & texts.keys()
             pending += graph[name]
-    places = {name: (texts[name].kind, texts[name].position) for name in graph}
     open_ = {name for name in graph if texts[name].value is None}
     values: dict[str, Expr] = {}
-    for name in dependency_order(graph, places, source):
-        kind, value, position, type_ = texts[name]
+    for name in dependency_order(graph, texts, source):
+        text = texts[name]
+        value, type_ = text.value, text.type
         if value is None:
             continue
         values[name] = substitute(value, values)
         if type_ is not None:
-            require(value, type_, type_of(values[name], types, source), f"{kind} '{name}'", source)
+            require(
+                value, type_, type_of(values[name], types, source), f"constant '{name}'", source
+            )
             if not references(values[name]) & open_:
                 number = evaluate(values[name], {}, source)
                 number = float(number) if type_ is Type.DOUBLE else number
-                values[name] = Literal(number, position=position)
+                values[name] = Literal(number, position=text.position)
     return values
 
 
 def require_values(
-    texts: Iterable[Expr], open_: Mapping[str, Position], source: SourceText
+    exprs: Iterable[Expr], texts: Mapping[str, Definition], source: SourceText
 ) -> None:
-    """Raise if texts use constants without a value, which are defined at some places."""
-    used = {name for text in texts for name in references(text)} if open_ else set()
+    """Raise if expressions use constants that have no value."""
+    open_ = {name: text.position for name, text in texts.items() if text.value is None}
+    used = {name for expr in exprs for name in references(expr)} if open_ else set()
     missing = [name for name in open_ if name in used]
     if missing:
         reason = f"every constant must have a value, found none for {', '.join(missing)}"
@@ -129,14 +116,9 @@ def plain_values(constants: Constants | None) -> dict[str, bool | int | float | 
     return values
 
 
-def check_inputs(
-    inputs: Constants,
-    constants: Iterable[tree.Constant],
-    also_known: Collection[str],
-    source: SourceText,
-) -> None:
+def check_inputs(inputs: Constants, file: tree.ModelFile, also_known: Collection[str]) -> None:
     """Raise if a value is given for something that is no constant or that has a value."""
-    by_name = {constant.name: constant for constant in constants}
+    by_name = {d.name: d for d in file.definitions if d.kind == "constant"}
     for name in inputs:
         constant = by_name.get(name)
         if constant is not None and constant.value is not None:
@@ -144,28 +126,17 @@ def check_inputs(
                 f"constant '{name}' has a value in the text and must not be given another; "
                 "remove that value there to leave it open"
             )
-            raise source.error(constant.position, reason)
+            raise file.source.error(constant.position, reason)
         if constant is None and name not in also_known:
-            listed = ", ".join(c.name for c in by_name.values() if c.value is None) or "none"
+            listed = ", ".join(c for c in by_name if c in file.open) or "none"
             reason = (
                 f"constant '{name}' is given a value, but the text has no such constant; "
                 f"constants without a value: {listed}"
             )
-            raise source.error(NOWHERE, reason)
+            raise file.source.error(NOWHERE, reason)
 
 
-def _input(constant: tree.Constant, entry: bool | int | float | str, source: SourceText) -> Literal:
-    value = _read(constant, entry, source) if isinstance(entry, str) else entry
-    if not can_assign(constant.type, Literal(value).type):
-        reason = (
-            f"constant '{constant.name}' must be of type {constant.type.value}, "
-            f"the value given is {entry}"
-        )
-        raise source.error(constant.position, reason)
-    return Literal(float(value) if constant.type is Type.DOUBLE else value)
-
-
-def _read(constant: tree.Constant, text: str, source: SourceText) -> Value:
+def _read(constant: Definition, text: str, source: SourceText) -> Value:
     # imported here: only texts need the parser
     from rfmdp.language.parse import parse_expression
 
@@ -206,25 +177,20 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def dependency_order(
-    graph: Mapping[str, Iterable[str]],
-    places: Mapping[str, tuple[str, Position]],
-    source: SourceText,
+    graph: Mapping[str, Iterable[str]], texts: Mapping[str, Definition], source: SourceText
 ) -> list[str]:
-    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle.
-
-    places : what every key is, and where
-    """
+    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle."""
     needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
     try:
         return list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         cycle: list[str] = error.args[1][::-1]
-        first = min(range(len(cycle) - 1), key=lambda k: places[cycle[k]][1])
+        first = min(range(len(cycle) - 1), key=lambda k: texts[cycle[k]].position)
         cycle = [*cycle[first:-1], *cycle[: first + 1]]
-        kind, position = places[cycle[0]]
+        text = texts[cycle[0]]
         names = " -> ".join(name.strip('"') for name in cycle)
-        reason = f"a {kind} must not depend on itself, found {names}"
-        raise source.error(position, reason) from None
+        reason = f"a {text.kind} must not depend on itself, found {names}"
+        raise source.error(text.position, reason) from None
 
 
 def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tree.Module]:
@@ -232,9 +198,12 @@ def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tre
     source = model.source
     by_name = {module.name: module for module in model.modules}
     graph = {m.name: {m.base} if isinstance(m, tree.RenamedModule) else () for m in model.modules}
-    places = {module.name: ("renamed module", module.position) for module in model.modules}
+    texts = {
+        m.name: Definition("renamed module", m.name, None, position=m.position)
+        for m in model.modules
+    }
     modules: dict[str, tree.Module] = {}
-    for name in dependency_order(graph, places, source):
+    for name in dependency_order(graph, texts, source):
         module = by_name[name]
         if isinstance(module, tree.Module):
             modules[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
