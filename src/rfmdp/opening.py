@@ -155,8 +155,8 @@ class Blueprint:
         checked = self.names(constants, also_known)
         if checked is None or work is None:
             return self.build(constants, also_known=also_known, progress=progress)
+        from rfmdp.language.build import build_blocked, watching_memory
         from rfmdp.language.lattice import build_for
-        from rfmdp.language.ranges import build_blocked, watching_memory
 
         if self.is_domain:
             model = build_for(work, checked, progress=progress)

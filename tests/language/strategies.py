@@ -41,8 +41,7 @@ def tuples(strategy, smallest=0, largest=2):
 
 INTERVALS = st.builds(ast.ProbabilityInterval, EXPRESSIONS, EXPRESSIONS)
 ASSIGNMENTS = tuples(st.builds(ast.Assignment, NAMES, EXPRESSIONS))
-CERTAIN = st.builds(ast.Update, st.none(), ASSIGNMENTS).map(lambda update: (update,))
-UPDATES = CERTAIN | tuples(st.builds(ast.Update, EXPRESSIONS | INTERVALS, ASSIGNMENTS), 1, 3)
+UPDATES = tuples(st.builds(ast.Update, EXPRESSIONS | INTERVALS, ASSIGNMENTS), 1, 3)
 COMMANDS = st.builds(ast.Command, st.none() | NAMES, EXPRESSIONS, UPDATES)
 VARIABLES = st.one_of(
     st.builds(ast.VariableDeclaration, NAMES, EXPRESSIONS, EXPRESSIONS, OPTIONAL),

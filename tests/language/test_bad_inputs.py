@@ -73,7 +73,7 @@ MODELS = [
     ('label not bool', MODEL + 'label "p" = x+1;', 6, 13, 'label "p" must be of type bool, found int'),
     ('guard not bool', command('  [] x -> true;'), 5, 6, 'a guard must be of type bool, found int'),
     ('probability bool', command('  [] true -> b : true;'), 5, 14, 'a probability must be of type int or double, found bool'),
-    ('interval bool', command('  [] true -> [0,b] : true;'), 5, 17, 'the upper bound of a probability must be of type int or double, found bool'),
+    ('interval bool', command('  [] true -> [0,b] : true;'), 5, 17, 'a probability must be of type int or double, found bool'),
     ('double into int', command("  [] true -> (x'=x/2);"), 5, 18, "the new value of 'x' must be of type int, found double"),
     ('int into bool', command("  [] true -> (b'=1);"), 5, 18, "the new value of 'b' must be of type bool, found int"),
     ('compare bool and int', command('  [] b=1 -> true;'), 5, 6, "both sides of '=' must be of one type, found bool and int"),

@@ -151,7 +151,6 @@ def test_whole_model():
     assert model.globals == (VariableDeclaration("g", Literal(0), Name("N"), Literal(1)),)
     one, two = model.modules
     assert one.variables[1] == VariableDeclaration("b", None, None, None)
-    assert one.variables[1].is_bool
     assert two == RenamedModule(
         "two",
         "one",
@@ -162,10 +161,10 @@ def test_whole_model():
         Update(Binary("-", Literal(1), Name("p")), ()),
     )
     assert one.commands[1] == Command(
-        None, Name("b"), (Update(None, (Assignment("x", Name("twice")),)),)
+        None, Name("b"), (Update(Literal(1.0), (Assignment("x", Name("twice")),)),)
     )
     assert one.commands[2].updates[0].probability == ProbabilityInterval(Literal(0.1), Name("p"))
-    assert one.commands[3] == Command(None, Label("far"), (Update(None, ()),))
+    assert one.commands[3] == Command(None, Label("far"), (Update(Literal(1.0), ()),))
     assert model.rewards[0] == RewardStructure(
         "cost",
         (

@@ -65,8 +65,6 @@ def _update(update):
         f"({a.variable}'={write_expression(a.value)})" for a in update.assignments
     )
     match update.probability:
-        case None:
-            chance = ""
         case ast.ProbabilityInterval(lower, upper):
             chance = f"[{write_expression(lower)}, {write_expression(upper)}] : "
         case expr:

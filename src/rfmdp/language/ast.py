@@ -212,11 +212,6 @@ class VariableDeclaration(Node):
     upper: Expr | None
     init: Expr | None
 
-    @property
-    def is_bool(self) -> bool:
-        """Return whether this is a bool variable."""
-        return self.lower is None
-
 
 class ProbabilityInterval(Node):
     """`[lower, upper]` in the place of a probability."""
@@ -234,10 +229,16 @@ class Assignment(Node):
 
 
 class Update(Node):
-    """`probability : assignments`; no assignment is `true`, no probability is certainty."""
+    """`probability : assignments`; no assignment is `true`."""
 
-    probability: Expr | ProbabilityInterval | None
+    probability: Expr | ProbabilityInterval
     assignments: tuple[Assignment, ...]
+
+    @property
+    def ends(self) -> tuple[Expr, ...]:
+        """Its probability, or both ends of its interval."""
+        chance = self.probability
+        return (chance,) if isinstance(chance, Expr) else chance.children()
 
 
 class Command(Node):
@@ -246,6 +247,11 @@ class Command(Node):
     action: str | None
     guard: Expr
     updates: tuple[Update, ...]
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether some probability is an interval."""
+        return any(len(update.ends) > 1 for update in self.updates)
 
 
 class Module(Node):

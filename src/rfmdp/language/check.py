@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import starmap
 
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type
@@ -22,11 +23,6 @@ from rfmdp.language.names import (
 )
 from rfmdp.language.source import Position, SourceText
 from rfmdp.model.arrays import Variable
-
-WITH_INTERVALS = {
-    tree.ModelType.DTMC: tree.ModelType.IDTMC,
-    tree.ModelType.MDP: tree.ModelType.IMDP,
-}
 
 
 def check_model(
@@ -56,11 +52,11 @@ def check_model(
     named = [(d.kind, d.key, d.position) for d in model.definitions]
     named += [(kinds[module], variable.name, variable.position) for variable, module in declared]
     check_unique(named, source)
-    rewards = [(r.name, r.position) for r in model.rewards if r.name is not None]
-    check_unique([("reward structure", *entry) for entry in rewards], source)
+    named = [("reward structure", r.name, r.position) for r in model.rewards if r.name is not None]
+    check_unique(named, source)
     check_inputs(inputs, model, also_known)
     types = {d.name: d.type for d in model.definitions if d.type is not None}
-    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v, _ in declared}
+    types |= {v.name: Type.BOOL if v.lower is None else Type.INT for v, _ in declared}
     texts = with_inputs(model.definitions, inputs, source)
     resolver = Resolver(meanings(texts, types, source), types, source)
     numbers = {d.name: resolver.meanings.get(d.name) for d in model.definitions if d.type}
@@ -78,15 +74,18 @@ def check_model(
     init: tuple[int, ...] | Expr = tuple(value for _, value in ranges)
     if model.init is not None:
         init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
+    type_ = model.type or tree.ModelType.MDP
+    if any(command.has_intervals for module in modules for command in module.commands):
+        type_ = tree.ModelType("i" + type_.value.removeprefix("i"))
     return CheckedModel(
-        type=_model_type(model, modules),
+        type=type_,
         variables=tuple(variable for variable, _ in ranges),
         modules=checked,
         labels={
             d.name: resolver.resolve(resolver.meanings[d.key], Type.BOOL, f"label {d.key}")
             for d in labels
         },
-        rewards=_rewards(model.rewards, actions, resolver),
+        rewards=tuple(_rewards(rewards, actions, resolver) for rewards in model.rewards),
         init=init,
         constants=values,
         formulas=formulas,
@@ -138,17 +137,6 @@ def check_unique(named: Iterable[tuple[str, str, Position]], source: SourceText)
         by_key[key] = kind, position.line
 
 
-def _model_type(model: tree.ModelFile, modules: list[tree.Module]) -> tree.ModelType:
-    declared = model.type or tree.ModelType.MDP
-    intervals = any(
-        isinstance(update.probability, tree.ProbabilityInterval)
-        for module in modules
-        for command in module.commands
-        for update in command.updates
-    )
-    return WITH_INTERVALS.get(declared, declared) if intervals else declared
-
-
 def _variable(
     variable: tree.VariableDeclaration, model: tree.ModelFile, resolver: Resolver
 ) -> tuple[Variable, int]:
@@ -174,15 +162,16 @@ def _variable(
         if not lower <= init <= upper:
             reason = f"the initial value of '{name}' must be in [{lower}..{upper}], found {init}"
             raise source.error(variable.init.position, reason)
-    return Variable(name, lower, upper, variable.is_bool), init
+    return Variable(name, lower, upper, variable.lower is None), init
 
 
 def _command(
     command: tree.Command, module: str, owners: Mapping[str, str], resolver: Resolver
 ) -> tree.Command:
     """Resolve a command; `owners` of variables are modules, "" of global ones."""
-    guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
+    parts = [(command.guard, Type.BOOL, "a guard")]
     for update in command.updates:
+        parts += [(end, Type.DOUBLE, "a probability") for end in update.ends]
         targets: set[str] = set()
         for assignment in update.assignments:
             name, reason = assignment.variable, ""
@@ -200,47 +189,18 @@ def _command(
             if reason:
                 raise resolver.source.error(assignment.position, reason)
             targets.add(name)
-    updates = tuple(_update(update, resolver) for update in command.updates)
-    return replace(command, guard=guard, updates=updates)
-
-
-def _update(update: tree.Update, resolver: Resolver) -> tree.Update:
-    chance: Expr | tree.ProbabilityInterval
-    match update.probability:
-        case None:
-            chance = Literal(1.0, position=update.position)
-        case tree.ProbabilityInterval(lower, upper) as interval:
-            lower = resolver.resolve(lower, Type.DOUBLE, "the lower bound of a probability")
-            upper = resolver.resolve(upper, Type.DOUBLE, "the upper bound of a probability")
-            chance = replace(interval, lower=lower, upper=upper)
-        case expr:
-            chance = resolver.resolve(expr, Type.DOUBLE, "a probability")
-    assignments = tuple(
-        replace(
-            assignment,
-            value=resolver.resolve(
-                assignment.value,
-                resolver.types[assignment.variable],
-                f"the new value of '{assignment.variable}'",
-            ),
-        )
-        for assignment in update.assignments
-    )
-    return replace(update, probability=chance, assignments=assignments)
+            parts.append((assignment.value, resolver.types[name], f"the new value of '{name}'"))
+    return command.rebuilt(starmap(resolver.resolve, parts))
 
 
 def _rewards(
-    structures: Sequence[tree.RewardStructure], actions: tuple[str, ...], resolver: Resolver
-) -> tuple[tree.RewardStructure, ...]:
-    checked = []
-    for rewards in structures:
-        items = []
-        for item in rewards.items:
-            if item.action and item.action not in actions:
-                reason = f"unknown action '{item.action}'; it must be the action of a command"
-                raise resolver.source.error(item.position, reason)
-            guard = resolver.resolve(item.guard, Type.BOOL, "the condition of a reward")
-            value = resolver.resolve(item.value, Type.DOUBLE, "a reward")
-            items.append(replace(item, guard=guard, value=value))
-        checked.append(replace(rewards, items=tuple(items)))
-    return tuple(checked)
+    rewards: tree.RewardStructure, actions: tuple[str, ...], resolver: Resolver
+) -> tree.RewardStructure:
+    parts = []
+    for item in rewards.items:
+        if item.action and item.action not in actions:
+            reason = f"unknown action '{item.action}'; it must be the action of a command"
+            raise resolver.source.error(item.position, reason)
+        parts.append((item.guard, Type.BOOL, "the condition of a reward"))
+        parts.append((item.value, Type.DOUBLE, "a reward"))
+    return rewards.rebuilt(starmap(resolver.resolve, parts))

@@ -23,8 +23,7 @@ import numpy as np
 
 from rfmdp.errors import PrismWarning
 from rfmdp.kernels import addresses
-from rfmdp.language import ast as tree
-from rfmdp.language.ast import Binary, Command, Expr, Literal, Name, Unary, Update
+from rfmdp.language.ast import Assignment, Binary, Command, Expr, Literal, Name, Unary, Update
 from rfmdp.language.checked import CheckedModel, State
 from rfmdp.language.expressions import write_expression
 from rfmdp.language.program import Expressions, Program
@@ -58,9 +57,7 @@ class CommandRecords:
             for expr in command.children():
                 expressions.add(expr)
         self.program = Program(expressions)
-        self.node: dict[
-            int, tree.Command | tree.Update | tree.Assignment
-        ] = {}  # by the address of its record
+        self.node: dict[int, Command | Update | Assignment] = {}  # by the address of its record
         self.outcomes = 0  # of all commands together
         self._checked, self._number, self._memory = checked, expressions.number, self.program.memory
         masks = packing.radix - 1
@@ -98,7 +95,7 @@ class CommandRecords:
                 memory.ints[slot + addresses.LABEL] = labels[-1]
         memory.point(addresses.LABELS, labels)
 
-    def _command(self, command: tree.Command, module: int) -> int:
+    def _command(self, command: Command, module: int) -> int:
         """Lay out a command with its updates and assignments; return its address."""
         rows = [self._update(update) for update in command.updates]
         first = self._memory.add(*(entry for row in rows for entry in row))
@@ -110,7 +107,7 @@ class CommandRecords:
             0 if command.action is None else self._slots[command.action, module],
             first,
             first + len(rows) * addresses.UPDATE,
-            int(has_intervals(command)),
+            int(command.has_intervals),
             -1,
             self.outcomes,
             0,
@@ -120,7 +117,7 @@ class CommandRecords:
         self.outcomes += len(rows)
         return address
 
-    def _update(self, update: tree.Update) -> tuple[int, ...]:
+    def _update(self, update: Update) -> tuple[int, ...]:
         """Lay out the assignments of an update; return its own entries."""
         record: list[int] = []
         for assignment in update.assignments:
@@ -129,11 +126,11 @@ class CommandRecords:
         first = self._memory.add(*record)
         for i, assignment in enumerate(update.assignments):
             self.node[first + i * addresses.ASSIGNMENT] = assignment
-        numbers = [self._number[id(end)] for end in probability_ends(update)]
+        numbers = [self._number[id(end)] for end in update.ends]
         lower, *upper = (self.program.value(number, as_float=True) for number in numbers)
         return *lower, *(upper[0] if upper else lower), first, first + len(record)
 
-    def _module(self, commands: Sequence[tuple[int, tree.Command]]) -> int:
+    def _module(self, commands: Sequence[tuple[int, Command]]) -> int:
         """Lay out a module: its commands by the value of the variable that tells most."""
         boxes = [(address, implied_ranges(command.guard)) for address, command in commands]
         key = 0
@@ -147,20 +144,6 @@ class CommandRecords:
                 key, low, buckets, fewest = cell, variable.low, candidate, average
         lists = [self._memory.add(len(bucket), *bucket) for bucket in buckets]
         return self._memory.add(key, low, *lists)
-
-
-def probability_ends(update: tree.Update) -> tuple[Expr, ...]:
-    """Return the probability of an update, or both ends of its interval."""
-    chance = update.probability
-    assert chance is not None  # the checker puts 1.0 where the text has none
-    return (chance,) if isinstance(chance, Expr) else (chance.lower, chance.upper)
-
-
-def has_intervals(command: tree.Command) -> bool:
-    """Return whether some probability of a command is an interval."""
-    return any(
-        isinstance(update.probability, tree.ProbabilityInterval) for update in command.updates
-    )
 
 
 def _by_value(variable: Variable, boxes: Sequence[tuple[int, Box]]) -> list[list[int]]:
@@ -181,12 +164,7 @@ def _by_value(variable: Variable, boxes: Sequence[tuple[int, Box]]) -> list[list
 
 
 def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
-    """Return bounds of variables that a condition implies by itself, found in its conjuncts.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> implied_ranges(parse_expression("x=2 & y>1 & (up | x+y<3)"))
-    {'x': (2, 2), 'y': (2, inf)}
-    """
+    """Return bounds of variables that a condition implies by itself, found in its conjuncts."""
     ranges: dict[str, tuple[float, float]] = {}
     pending = [guard]
     while pending:
@@ -232,7 +210,11 @@ class NamedBox:
 
 
 def packed(boxes: Sequence[NamedBox]) -> tuple[Marginals, list[str], list[str]]:
-    """Return the marginals of a model, their names and those of their outcomes."""
+    """Return the marginals of a model, their names (distinct) and those of their outcomes."""
+    many, seen, names = Counter(box.name for box in boxes), Counter[str](), []
+    for box in boxes:
+        seen[box.name] += 1
+        names.append(f"{box.name} #{seen[box.name]}" if many[box.name] > 1 else box.name)
     pointers = starts([len(box.lower) for box in boxes])
     lower = np.concatenate([np.empty(0), *(box.lower for box in boxes)])
     upper = np.concatenate([np.empty(0), *(box.upper for box in boxes)])
@@ -240,7 +222,7 @@ def packed(boxes: Sequence[NamedBox]) -> tuple[Marginals, list[str], list[str]]:
     marginals = Marginals.from_boxes(pointers, lower, upper, centre)
     if not (np.array_equal(marginals.lower, lower) and np.array_equal(marginals.upper, upper)):
         marginals = replace(marginals, stated=np.stack([lower, upper]))
-    return marginals, _distinct(boxes), [name for box in boxes for name in box.outcomes]
+    return marginals, names, [name for box in boxes for name in box.outcomes]
 
 
 def command_distribution(
@@ -255,10 +237,10 @@ def command_distribution(
     """
     interval = not np.array_equal(lower, upper)
     for update, low, high in zip(command.updates, lower, upper, strict=True):
-        if not (0.0 <= low <= 1.0 + SUM_TOLERANCE and 0.0 <= high <= 1.0 + SUM_TOLERANCE):
-            wrong = high if 0.0 <= low <= 1.0 + SUM_TOLERANCE else low
-            reason = f"a probability must be in [0, 1], found {wrong:.9g}"
-            raise state.error(update.position, reason)
+        for end in (low, high):
+            if not 0.0 <= end <= 1.0 + SUM_TOLERANCE:
+                reason = f"a probability must be in [0, 1], found {end:.9g}"
+                raise state.error(update.position, reason)
         if low > high:
             reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
             raise state.error(update.position, reason)
@@ -266,18 +248,16 @@ def command_distribution(
     place, least, most = command.updates[0].position, math.fsum(lower), math.fsum(upper)
     if not interval:
         lower = upper = _checked_sum(place, lower, state)
-    elif least > 1.0 + SUM_TOLERANCE:
-        reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
-        raise state.error(place, reason)
-    elif most < 1.0 - SUM_TOLERANCE:
-        reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
-        raise state.error(place, reason)
+    elif least > 1.0 + SUM_TOLERANCE or most < 1.0 - SUM_TOLERANCE:
+        reason = "lower bounds must sum to at most 1, upper bounds to at least 1"
+        raise state.error(place, f"{reason}, found {least:.9g} and {most:.9g}")
     certain = np.flatnonzero(lower >= 1.0)
     possible = np.flatnonzero(upper > 0.0)
     if certain.size or (possible.size == 1 and not interval):
         return (certain[:1] if certain.size else possible), None
     name = f"{module}: [{command.action or ''}] line {command.position.line}"
-    outcomes = tuple(update_text(command.updates[k]) for k in possible)
+    does = [[_text(a) for a in command.updates[k].assignments] for k in possible]
+    outcomes = tuple(" & ".join(texts) or "true" for texts in does)
     box = NamedBox(lower[possible], upper[possible], name, command.position, outcomes)
     return possible, box
 
@@ -320,20 +300,6 @@ def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: Stat
     return NamedBox(mixed, mixed, name, NOWHERE, tuple(outcomes))
 
 
-def update_text(update: Update) -> str:
-    """Return what an update does, as it is written, without its probability."""
-    assignments = [
-        f"({a.variable}'={write_expression(a.written or a.value)})" for a in update.assignments
-    ]
-    return " & ".join(assignments) or "true"
-
-
-def _distinct(boxes: Sequence[NamedBox]) -> list[str]:
-    """Return a name per marginal, numbered where several have one."""
-    many = Counter(box.name for box in boxes)
-    counts: Counter[str] = Counter()
-    names = []
-    for box in boxes:
-        counts[box.name] += 1
-        names.append(f"{box.name} #{counts[box.name]}" if many[box.name] > 1 else box.name)
-    return names
+def _text(assignment: Assignment) -> str:
+    value = write_expression(assignment.written or assignment.value)
+    return f"({assignment.variable}'={value})"

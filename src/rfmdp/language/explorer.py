@@ -11,6 +11,7 @@ Python: most models that people write by hand are explored before compiling woul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,23 +19,22 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import expect
-from rfmdp.language.ast import Assignment, Command, Literal
-from rfmdp.language.checked import CHAINS, CheckedModel, State
+from rfmdp.language.ast import Assignment, Command, Expr, Literal
+from rfmdp.language.checked import CHAINS, CHUNK, CheckedModel, State, evaluate_states
 from rfmdp.language.commands import (
     CommandRecords,
     NamedBox,
     command_distribution,
-    has_intervals,
-    probability_ends,
+    implied_ranges,
     random_choice,
 )
-from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
-from rfmdp.types import AnyArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, IntArray
 
+MAX_CANDIDATES = 1 << 28  # for initial states
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 EFFORT = 40  # instructions and more per successor, about
 # rows, marginals and successors that are written so far
@@ -44,13 +44,18 @@ COUNTERS = addresses.ROWS, addresses.MARGINALS, addresses.SUCCESSORS
 class StateExplorer:
     """Explores one model. Afterwards `marginals` has those that were met, by identifier."""
 
-    def __init__(self, checked: CheckedModel, packing: Packing) -> None:
-        self.checked, self.packing = checked, packing
+    def __init__(self, checked: CheckedModel) -> None:
+        self.checked = checked
+        self.packing = packing = Packing(checked.variables, in_bits=True)
         self.marginals: list[NamedBox] = []
+        self.initial = 0  # number of initial states, which are the first ones
         self.records = CommandRecords(checked, packing)
         program = self.records.program
         self.states = StateTable(packing)
-        self.memory = self._memory(program)
+        self.memory = program.ints()
+        self.memory[addresses.CHAIN] = checked.type in CHAINS
+        self.memory[addresses.DENSE] = self.states.dense
+        self.memory[addresses.VECTOR] = len(program.floats())
         widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
@@ -67,13 +72,6 @@ class StateExplorer:
         self._key: AnyArray = np.empty(64, dtype=np.int64)
         self._stuck, self._room = -1, 0  # the state for which there was no room, and how much more
 
-    def _memory(self, program: Program) -> IntArray:
-        memory = program.ints()
-        memory[addresses.CHAIN] = self.checked.type in CHAINS
-        memory[addresses.DENSE] = self.states.dense
-        memory[addresses.VECTOR] = len(program.floats())
-        return memory
-
     @property
     def reached(self) -> IntArray:
         """The states so far, packed, in the order of discovery, (S, W)."""
@@ -89,20 +87,19 @@ class StateExplorer:
         """The first of them."""
         return str(self.state(int(self.memory[addresses.FIRST_MIXED])))
 
-    def run(self, initial: AnyArray, progress: Progress | None = None) -> FactoredMDP:
-        """Return what can be reached from initial valuations (I, vars)."""
-        start = self._enter(self.packing.pack(initial))
+    def run(self, progress: Progress | None = None) -> FactoredMDP:
+        """Return what can be reached."""
+        self._enter()
         for _ in self._slices():
             self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
-        rows, marginals, successors = self._take()
-        return arranged(self.packing, self.reached, start, rows, marginals, successors)
+        return arranged(self.packing, self.reached, np.arange(self.initial), *self._take())
 
-    def reach(self, initial: AnyArray) -> Iterator[tuple[AnyArray, ...]]:
+    def reach(self) -> Iterator[tuple[AnyArray, ...]]:
         """Yield the rows (R, 4), marginals and successors that are met, slice by slice.
 
         They are valid until the next ones, and forgotten then; `reached` has the states.
         """
-        self._enter(self.packing.pack(initial))
+        self._enter()
         for _ in self._slices():
             yield self._take()
 
@@ -168,14 +165,16 @@ class StateExplorer:
         number = int(self.memory[addresses.EXPANDED]) if number is None else number
         return State(self.checked, self.packing.unpack(self.states.packed[number : number + 1])[0])
 
-    def _enter(self, words: IntArray) -> Int32Array:
+    def _enter(self) -> None:
+        """Enter the initial states, which are distinct."""
+        words = self.packing.pack(initial_valuations(self.checked))
+        self.initial = len(words)
         expect(EFFORT * len(words))
         states, numbers = self.states, np.empty(len(words), dtype=np.int32)
         states.make_room(0, len(words))
         self.memory[addresses.STATES] = tables.enter_states(
             states.table, states.packed, 0, states.dense, words, numbers
         )
-        return numbers
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""
@@ -210,7 +209,7 @@ class StateExplorer:
                     f"[{variable.low}..{variable.high}], found {int(value)}"
                 )
                 return state.error(node.position, reason)
-            for expr in (node.guard,) if isinstance(node, Command) else probability_ends(node):
+            for expr in (node.guard,) if isinstance(node, Command) else node.ends:
                 state.value(expr)
         except PrismSourceError as error:
             return error
@@ -226,14 +225,14 @@ class StateExplorer:
         assert isinstance(command, Command)
         first = int(memory[addresses.VECTOR])
         size = len(command.updates)
-        vector = self.floats[first : first + size * (1 + has_intervals(command))].copy()
+        vector = self.floats[first : first + size * (1 + command.has_intervals)].copy()
         module = self.checked.modules[memory[address + addresses.MODULE]].name
         lower, upper = vector[:size], vector[-size:]
         updates, box = command_distribution(command, module, lower, upper, self.state())
         begin = self._support.size
         self._support.extend(len(updates))[:] = updates
         number = self._add_distribution(box, begin, self._support.size)
-        ends = (end for update in command.updates for end in probability_ends(update))
+        ends = (end for update in command.updates for end in update.ends)
         if all(isinstance(end, Literal) for end in ends):
             memory[address + addresses.CONSTANT] = number
         else:
@@ -273,3 +272,34 @@ class StateExplorer:
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
         tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)
+
+
+def initial_valuations(checked: CheckedModel) -> AnyArray:
+    """Return the valuations (I, vars) of all initial states, ascending.
+
+    All valuations are tried that simple bounds in the condition of `init` leave.
+    """
+    condition = checked.init
+    if not isinstance(condition, Expr):
+        return np.array(condition, dtype=np.int64).reshape(1, -1)
+    needs = implied_ranges(condition)
+    box = []
+    for v in checked.variables:
+        least, most = needs.get(v.name, (-math.inf, math.inf))
+        box.append(Variable(v.name, int(max(v.low, least)), int(min(v.high, most))))
+    count = math.prod(max(0, v.high - v.low + 1) for v in box)
+    if count > MAX_CANDIDATES:
+        reason = (
+            f"the condition of 'init' leaves {count:.3g} states to try, must be at most "
+            f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
+        )
+        raise checked.source.error(condition.position, reason)
+    blocks = [np.empty((0, len(box)), dtype=np.int32)]
+    for start in range(0, count, CHUNK):
+        valuations = Packing(box).unpack(np.arange(start, min(start + CHUNK, count))[:, None])
+        blocks.append(valuations[evaluate_states(condition, checked, valuations)])
+    valuations = np.concatenate(blocks)
+    if not len(valuations):
+        reason = "some state must satisfy the condition of 'init', found none"
+        raise checked.source.error(condition.position, reason)
+    return valuations

@@ -17,16 +17,11 @@ import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name
-from rfmdp.language.build import build_model, initial_valuations, reward_sum
+from rfmdp.language.build import build_model, reward_sum
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CHAINS, CheckedModel, State, Work, evaluate_states
-from rfmdp.language.commands import (
-    NamedBox,
-    command_distribution,
-    has_intervals,
-    packed,
-    probability_ends,
-)
+from rfmdp.language.commands import NamedBox, command_distribution, packed
+from rfmdp.language.explorer import initial_valuations
 from rfmdp.language.expressions import nodes, rewrite
 from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
@@ -156,7 +151,7 @@ class _Tables:
             return table
         here = values[enabled]
         targets = self._targets(columns, command, here)
-        ends = [[self._evaluate(e, here) for e in probability_ends(u)] for u in command.updates]
+        ends = [[self._evaluate(e, here) for e in u.ends] for u in command.updates]
         sides = [np.stack([end[k] for end in ends], axis=1) for k in (0, -1)]
         both = np.concatenate([*sides, targets.astype(np.float64)], axis=1)
         _, some, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
@@ -165,7 +160,7 @@ class _Tables:
             key = meaning, np.concatenate([sides[0][i], sides[1][i]]).tobytes()
             if key not in self._marginals:
                 state = State(self.checked, here[i])
-                upper = sides[1 if has_intervals(command) else 0][i]
+                upper = sides[1 if command.has_intervals else 0][i]
                 possible, box = command_distribution(
                     command, module.name, sides[0][i], upper, state
                 )

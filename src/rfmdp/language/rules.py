@@ -109,7 +109,7 @@ def _unlimited(name: Token, kind: Token, _: Expr | None) -> None:
     raise BuildError(place_of(kind), reason)
 
 
-def _update(probability: Expr | ast.ProbabilityInterval | None, *assignments: Any) -> ast.Update:
+def _update(probability: Expr | ast.ProbabilityInterval, *assignments: Any) -> ast.Update:
     """Make an update; its assignments may be the word `true`, which assigns nothing."""
     return ast.Update(probability, _all_of(assignments, ast.Assignment))
 
@@ -272,7 +272,7 @@ RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts ma
     "range": lambda lower, upper: (lower, upper),
     "boolean": lambda: (None, None),
     "command": lambda _, action, guard, *updates: ast.Command(_text(action), guard, updates),
-    "certain": lambda *assignments: _update(None, *assignments),
+    "certain": lambda *assignments: _update(Literal(1.0), *assignments),
     "update": _update,
     "interval": lambda _, lower, upper: ast.ProbabilityInterval(lower, upper),
     "assignment": lambda name, value: ast.Assignment(str(name)[:-1], value, value),
