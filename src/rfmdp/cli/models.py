@@ -24,7 +24,7 @@ from rfmdp.model.lattice import AnyModel, written
 from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
 from rfmdp.record import Provenance
 
-SHARED = ("properties", "constants", "formulas", "labels")  # of a file, for texts beside it
+SHARED = ("properties", "definitions")  # of a file, for texts beside it
 
 
 def read_blueprint(model: str) -> Blueprint:

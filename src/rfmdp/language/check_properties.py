@@ -7,7 +7,6 @@ undefined constant matters only to properties that use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rfmdp.language import ast as tree
@@ -37,13 +36,12 @@ from rfmdp.language.source import Position, SourceText, question
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
-    "avg": Type.DOUBLE,
-    "range": Type.DOUBLE,
+    **dict.fromkeys(("avg", "range"), Type.DOUBLE),
+    **dict.fromkeys(("forall", "exists"), Type.BOOL),
     "count": Type.INT,
-    "forall": Type.BOOL,
-    "exists": Type.BOOL,
 }
 REWARDS = (tree.CumulativeReward, tree.InstantaneousReward, tree.LongRunReward)
+COUNTED = (tree.Path, tree.CumulativeReward, tree.InstantaneousReward)
 DEEPEST = 100  # operators of a path formula inside each other
 SHARE = (0.0, 1.0, "in the range 0..1")
 ANY = (-math.inf, math.inf, "a number")
@@ -75,35 +73,13 @@ def check_property(
     """Return a property of a file resolved against a model.
 
     constants : values of constants that the file leaves open
-
-    >>> from rfmdp.language.check import check_model
-    >>> from rfmdp.language.parse import parse_model
-    >>> from rfmdp.language.parse import parse_property_file
-    >>> model = check_model(parse_model("module m x : [0..2]; [] true -> (x'=1); endmodule"))
-    >>> file = parse_property_file("const int k = 2; P=? [ F<=2*k x=k ]")
-    >>> check_property(file.properties[0], file, model).expression.path.time.upper
-    Literal(value=4)
     """
     check_file(file, model)
-    _refuse_misspelt(prop, file, model)
     scope = _Scope(file, model, constants or {})
-    (expression,) = scope.resolved([prop.expression])
+    expression = scope.resolved(prop.expression)
     require_supported(expression, file.source)
     type_ = fold(expression, scope.type_of)
     return CheckedProperty(simplify(rewrite(expression, scope.settle)), type_, model)
-
-
-def _refuse_misspelt(
-    prop: tree.PropertyDefinition, file: tree.PropertyFile, model: CheckedModel
-) -> None:
-    """Raise if a property is a single unknown name, and others have names that may be meant."""
-    expr = prop.expression
-    names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {d.key for d in file.definitions}
-    named = [p.name for p in file.properties if p.name is not None]
-    if isinstance(expr, Name) and expr.name not in names and named:
-        hint = question(expr.name, named) or f"; properties with a name are {', '.join(named)}"
-        raise file.source.error(expr.position, f"unknown name '{expr.name}'{hint}")
 
 
 def with_numbers(
@@ -113,16 +89,12 @@ def with_numbers(
 
     Its state formulas stay as they are, so that `model` need only have the constants.
     """
-    if isinstance(path, Unary | Binary) and path_operators(path):
-        below = [with_numbers(child, file, model, inputs) for child in path.children()]
-        return path.rebuilt(below)
-    if not isinstance(path, tree.Path | tree.CumulativeReward | tree.InstantaneousReward):
-        return path
-    children = list(path.children())
-    begin = (1 if path.left is None else 2) if isinstance(path, tree.Path) else 0
-    children[:begin] = [with_numbers(child, file, model, inputs) for child in children[:begin]]
     scope = _Scope(file, model, inputs)
-    return scope.settle(path.rebuilt([*children[:begin], *scope.resolved(children[begin:])]))
+
+    def change(node: Expr) -> Expr:
+        return scope.settle(node) if isinstance(node, COUNTED) else node
+
+    return rewrite(path, change, leaves=tree.OPERATORS)
 
 
 def check_file(file: tree.PropertyFile, model: CheckedModel) -> None:
@@ -145,8 +117,7 @@ class _Scope:
         self.model, self.source = model, file.source
         labels = [*model.labels, *(d.name for d in file.definitions if d.kind == "label")]
         self.labels, self.known = sorted(labels), {*labels, *BUILT_IN_LABELS}
-        named = {p.name: p for p in file.properties if p.name is not None}
-        self.names = [*labels, *named]
+        self.named = {p.name: p for p in file.properties if p.name is not None}
         values = {**{k: Literal(x) for k, x in model.constants.items()}, **model.formulas}
         definitions = [
             *(Definition("formula", name, value) for name, value in values.items()),
@@ -155,7 +126,7 @@ class _Scope:
             *(Definition("label", k, x) for k, x in model.labels.items() if x != Label(k)),
             *(
                 Definition("property", name, prop.expression, position=prop.position)
-                for name, prop in named.items()
+                for name, prop in self.named.items()
                 if name not in self.known
             ),
             *file.definitions,
@@ -164,21 +135,24 @@ class _Scope:
         types = {d.name: d.type for d in file.definitions if d.type is not None}
         self._types = model.variable_types() | types
 
-    def resolved(self, texts: Sequence[Expr]) -> list[Expr]:
-        """Return texts with their names, labels and names of properties replaced."""
-        first = [name for text in texts for name in references(text)]
-        values = meanings(self._definitions, self._types, self.source, first)
-        texts = [substitute(text, values) for text in texts]
-        require_values(texts, self._definitions, self.source)
-        return texts
+    def resolved(self, text: Expr) -> Expr:
+        """Return an expression with its names, labels and names of properties replaced."""
+        values = meanings(self._definitions, self._types, self.source, references(text))
+        text = substitute(text, values)
+        require_values([text], self._definitions, self.source)
+        return text
 
     def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
         """Return the type of a node and check its operands."""
         match node:
+            case Name(name) if name not in self._types and self.named:
+                listed = f"; properties with a name are {', '.join(self.named)}"
+                meant = question(name, [*self._types, *self.named]) or listed
+                raise self.source.error(node.position, f"unknown name '{name}'{meant}")
             case Label(name) if name not in self.known:
                 listed = ", ".join(f'"{label}"' for label in self.labels)
                 hint = f"the labels are {listed}" if listed else "define it"
-                meant = question(name, self.names)
+                meant = question(name, [*self.labels, *self.named])
                 reason = f'unknown label or property "{name}"; {hint}{meant}'
                 raise self.source.error(node.position, reason)
             case tree.Path():
@@ -248,6 +222,7 @@ class _Scope:
         self, expr: Expr, type_: Type, what: str, least: float, most: float, words: str
     ) -> Literal:
         """Return a constant within limits, which remembers the number as it was written."""
+        expr = self.resolved(expr)
         require(expr, type_, type_of(expr, self._types, self.source), what, self.source)
         value = evaluate(expr, {}, self.source)
         value = value if type_ is Type.INT else float(value)

@@ -60,14 +60,16 @@ def fold(
     return results[id(expr)]
 
 
-def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+def rewrite(
+    expr: Expr, change: Callable[[Expr], Expr], leaves: tuple[type[Expr], ...] = ()
+) -> Expr:
     """Apply `change` to every node bottom-up; parts that stay the same stay shared.
 
     >>> rewrite(Unary("-", Name("N")), lambda e: Literal(3) if e == Name("N") else e)
     Unary(operator='-', operand=Literal(value=3))
     """
     results: dict[int, Expr] = {}
-    for node, children in _bottom_up(expr):
+    for node, children in _bottom_up(expr, leaves):
         new = [results[id(child)] for child in children]
         results[id(node)] = change(node if all(map(is_, new, children)) else node.rebuilt(new))
     return results[id(expr)]
