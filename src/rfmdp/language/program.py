@@ -34,14 +34,8 @@ from rfmdp.types import AnyArray, FloatArray, IntArray
 Emission: TypeAlias = Generator["Emission", None, None]
 
 CHEAP = 2  # operations that are rather done again than shared
-JUMPS = {
-    "=": op.IF_EQ,
-    "!=": op.IF_NE,
-    "<": op.IF_LT,
-    "<=": op.IF_LE,
-    ">": op.IF_GT,
-    ">=": op.IF_GE,
-}
+JUMPS = {"=": op.IF_EQ, "!=": op.IF_NE, "<": op.IF_LT, "<=": op.IF_LE}
+JUMPS |= {">": op.IF_GT, ">=": op.IF_GE}
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 INT_OPERATIONS = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "^": op.POWER}
 INT_FUNCTIONS = {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER}
@@ -59,6 +53,7 @@ class ExpressionStep:
     node: Expr
     operands: tuple[int, ...]
     type: Type
+    cost: int  # operations, CHEAP + 1 for more of them
     column: int = -1  # of a variable
 
 
@@ -66,13 +61,6 @@ class Expressions:
     """Expressions as numbered steps, each an operation on the results of earlier ones.
 
     Equal parts of different expressions (expanded formulas, say) are one step.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> x = Variable("x", 0, 9)
-    >>> expressions = Expressions([x], SourceText(""))
-    >>> number = expressions.add(parse_expression("2*x > 0 ? 2*x : 1"))
-    >>> expressions.steps[number].type.value, len(expressions.steps)
-    ('int', 7)
     """
 
     def __init__(self, variables: Sequence[Variable], source: SourceText) -> None:
@@ -112,8 +100,11 @@ class Expressions:
     def _step(self, node: Expr, below: tuple[int, ...]) -> ExpressionStep:
         types = tuple(self.steps[number].type for number in below)
         type_ = node_type(node, types, self._types, self.source)
-        column = self._columns[node.name] if isinstance(node, Name) else -1
-        return ExpressionStep(node, below, type_, column)
+        if isinstance(node, Literal | Name):
+            column = self._columns[node.name] if isinstance(node, Name) else -1
+            return ExpressionStep(node, below, type_, 0, column)
+        cost = 1 + sum(self.steps[number].cost for number in below)
+        return ExpressionStep(node, below, type_, min(cost, CHEAP + 1))
 
 
 class Memory:
@@ -140,19 +131,7 @@ class Target:
 
 
 class Program:
-    """Code for expressions; all of them must have been added before.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> x = Variable("x", 0, 9)
-    >>> expressions = Expressions([x], SourceText(""))
-    >>> number = expressions.add(parse_expression("x<3"))
-    >>> program = Program(expressions)
-    >>> program.condition(number)
-    0
-    >>> three = program.variables[0] + 1
-    >>> program.code()[0].tolist() == [op.IF_GE, program.variables[0], three, 2]
-    True
-    """
+    """Code for expressions; all of them must have been added before."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.memory = Memory()
@@ -165,7 +144,6 @@ class Program:
         self._constants: dict[int, int] = {}
         self._routines: dict[int, tuple[Target, int]] = {}  # entry, cell of the stamp
         self._waiting: list[int] = []  # routines to emit
-        self._costs = self._count_operations()
 
     def condition(self, number: int) -> int:
         """Emit a condition that answers yes or no, and return its place."""
@@ -189,7 +167,10 @@ class Program:
 
     def code(self) -> AnyArray:
         """Return all instructions, (N, 4); unsigned, as a negative index takes time to look for."""
-        code = [(o, *self._operands(o, x, y, z)) for o, x, y, z in self._code]
+        code = []
+        for operation, x, y, z in self._code:
+            place = z.place if isinstance(z, Target) else z
+            code.append((operation, *((place, y, 0) if operation == op.CALL else (x, y, place))))
         return np.array(code, dtype=np.uint32).reshape(-1, 4)
 
     def ints(self) -> IntArray:
@@ -200,17 +181,6 @@ class Program:
     def floats(self) -> FloatArray:
         """Return the cells of floats."""
         return np.array(self._floats, dtype=np.float64)
-
-    def _operands(self, operation: int, x: int, y: int, z: int | Target) -> tuple[int, int, int]:
-        place = z.place if isinstance(z, Target) else z
-        return (place, y, 0) if operation == op.CALL else (x, y, place)
-
-    def _count_operations(self) -> list[int]:
-        costs: list[int] = []
-        for step in self._steps:  # operands come first
-            below = sum(costs[k] for k in step.operands)
-            costs.append(0 if isinstance(step.node, Literal | Name) else min(1 + below, CHEAP + 1))
-        return costs
 
     def _emit(self, first: Emission) -> None:
         """Run generators depth first, without recursion."""
@@ -269,7 +239,7 @@ class Program:
 
     def _value(self, number: int) -> Emission:
         """Emit what brings the value of a step into its cell."""
-        if self._costs[number] == 0:
+        if self._steps[number].cost == 0:
             return
         if not self._shared(number):
             yield self._compute(number)
@@ -281,7 +251,7 @@ class Program:
         self._add(op.CALL, 0, stamp, entry)
 
     def _shared(self, number: int) -> bool:
-        return self._uses[number] > 1 and self._costs[number] > CHEAP
+        return self._uses[number] > 1 and self._steps[number].cost > CHEAP
 
     def _compute(self, number: int) -> Emission:
         """Emit the operation of a step after its operands."""
@@ -407,6 +377,3 @@ class Program:
                 sign = sign if when else OPPOSITE[sign]
                 left, right = (self._cell(operand) for operand in step.operands)
                 self._add(JUMPS[sign], left, right, target)
-            case _:
-                yield self._value(number)
-                self._add(op.IF if when else op.IF_NOT, self._cell(number), 0, target)
