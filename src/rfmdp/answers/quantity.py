@@ -92,8 +92,8 @@ def combine(node: Expr, below: Sequence[Quantity], source: SourceText) -> Quanti
         case Binary(sign) | Call(sign) if sign in FUNCTIONS:
             return by_corners(sign, below, kind)
         case Binary("^" as sign) | Call(sign):
-            hint = "use + - * / min max"
-            raise source.unsupported(node.position, f"'{sign}' of P, R or a filter", hint)
+            reason = f"'{sign}' of P, R or a filter is not supported; use + - * / min max"
+            raise source.error(node.position, reason)
         case Binary(sign) if below[0].type is Type.BOOL:
             return _logical(sign, *below)
     assert isinstance(node, Binary)  # the static checks let nothing else pass

@@ -60,11 +60,7 @@ class Node(_Record):
     position: Position = field(default=NOWHERE, compare=False, kw_only=True)
 
     def children(self) -> tuple[Expr, ...]:
-        """Return the expressions among its parts and in them, in the order of fields.
-
-        >>> Binary("+", Name("x"), Literal(1)).children()
-        (Name(name='x'), Literal(value=1))
-        """
+        """Return the expressions among its parts and in them, in the order of fields."""
         expressions: list[Expr] = []
         for name in self.compared:
             value = getattr(self, name)
@@ -164,6 +160,9 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
 
 
+PLAIN = (Literal, Name, Label, Unary, Binary, Ite, Call)  # what models may have
+
+
 class ModelType(Enum):
     """Kind of model that a text declares."""
 
@@ -193,7 +192,7 @@ class Definition(Node):
 
 
 class SourceFile(Node):
-    """What all files have. Definitions keep the order of the text."""
+    """What all files have."""
 
     definitions: tuple[Definition, ...] = ()
     source: SourceText = field(default=SourceText(""), compare=False)

@@ -271,8 +271,8 @@ def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
         case tree.Path("X", time=tree.TimeBound(position=place)):
             raise source.error(place, "'X' must have no bound on steps")
         case tree.Path(time=tree.TimeBound(upper=None, reward=str(), position=place)):
-            hint = 'use <= or <, as in F{"r"}<=5'
-            raise source.unsupported(place, "a lower bound on rewards", hint)
+            reason = 'a lower bound on rewards is not supported; use <= or <, as in F{"r"}<=5'
+            raise source.error(place, reason)
         case tree.Path():
             return True
         case Unary("!") | Binary("&" | "|" | "=>" | "<=>") if not any(
@@ -310,4 +310,5 @@ def _check_nested(path: Expr, source: SourceText) -> None:
     for node in path_operators(path):
         if node.time is not None and node.time.reward is not None:
             construct = "a bound on a reward inside R, or with other path operators"
-            raise source.unsupported(node.time.position, construct, "count steps instead")
+            reason = f"{construct} is not supported; count steps instead"
+            raise source.error(node.time.position, reason)

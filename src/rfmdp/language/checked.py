@@ -39,8 +39,7 @@ class CheckedModel:
 
     Formulas, labels inside expressions and renamed modules are expanded, constants are values, and
     parts without variables are evaluated. The only names left in expressions are those of
-    variables. In an update the probability is never None. A command that was copied by renaming
-    keeps its `position`: errors name that place.
+    variables. A command that was copied by renaming keeps its `position`: errors name that place.
 
     type : never None; an interval anywhere turns DTMC into IDTMC and MDP into IMDP
     variables : globals first, then module by module, in the order of the text (as PRISM does)
@@ -82,10 +81,7 @@ def model_type(model: AnyModel) -> tree.ModelType:
 
 
 def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
-    """Return the names that properties of a model may use; none without a model.
-
-    Errors show `source`.
-    """
+    """Return the names that properties of a model may use; errors show `source`."""
     if model is None:
         return CheckedModel(tree.ModelType.MDP, (), (), {}, (), (), {}, {}, (), source)
     constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
@@ -105,14 +101,7 @@ def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """One state of a text, and messages that name it.
-
-    >>> from rfmdp.language.check import check_model
-    >>> from rfmdp.language.parse import parse_model
-    >>> text = "mdp module m x : [0..3]; up : bool; [] true -> (x'=1); endmodule"
-    >>> print(State(check_model(parse_model(text)), np.array([2, 1])))
-    (x=2, up=true)
-    """
+    """One state of a text, and messages that name it: `(x=2, up=true)`."""
 
     model: CheckedModel
     values: AnyArray  # (vars,)
@@ -148,13 +137,6 @@ def evaluate_states(
 
     valuations : (S, vars), columns in the order of `model.variables`
     states : (N,) which of them, None for all
-
-    >>> from rfmdp.language.check import check_model
-    >>> from rfmdp.language.parse import parse_expression, parse_model
-    >>> model = check_model(parse_model("mdp module m x : [0..9]; [] true -> true; endmodule"))
-    >>> expr = parse_expression("x>0 ? 6/x : mod(x-1, 3)")
-    >>> evaluate_states(expr, model, np.array([[0], [4]])).tolist()
-    [2.0, 1.5]
     """
     expressions = Expressions(model.variables, model.source)
     number = expressions.add(expr)
@@ -180,7 +162,6 @@ def evaluate_states(
             state = State(model, valuations[chunk[done]])
             state.value(expr)
             raise state.error(expr.position, "the expression must have a value, found none")
-        out[start : start + CHUNK] = (
-            cells_out.view(np.float64) if type_ is Type.DOUBLE else cells_out
-        )
+        found = cells_out.view(np.float64) if type_ is Type.DOUBLE else cells_out
+        out[start : start + CHUNK] = found
     return out

@@ -40,12 +40,7 @@ DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 
 
 def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Value:
-    """Return the value of a well-typed expression, or raise why it has none.
-
-    >>> from rfmdp.language.ast import Literal
-    >>> evaluate(Call("mod", (Literal(-1), Literal(3))), {}, SourceText(""))
-    2
-    """
+    """Return the value of a well-typed expression, or raise why it has none."""
     value = fold(expr, lambda node, below: _value(node, below, names))
     if isinstance(value, Undefined):
         raise source.error(value.position, value.reason)
@@ -53,12 +48,7 @@ def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Valu
 
 
 def exact_value(expr: Expr) -> Fraction | None:
-    """Return the value of a sum, difference, product or quotient of literals, None for others.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> str(exact_value(parse_expression("1/3 + 0.1")))
-    '13/30'
-    """
+    """Return the value of a sum, difference, product or quotient of literals, None for others."""
     return fold(expr, _exact)
 
 
@@ -80,12 +70,7 @@ def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
 
 
 def simplify(expr: Expr) -> Expr:
-    """Replace every part without names by its value; parts without a value stay.
-
-    >>> from rfmdp.language.ast import Literal, Name
-    >>> simplify(Binary("*", Name("x"), Binary("-", Literal(3), Literal(1))))
-    Binary(operator='*', left=Name(name='x'), right=Literal(value=2))
-    """
+    """Replace every part without names by its value; parts without a value stay."""
     return rewrite(expr, _simplified)
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary
-from rfmdp.language.source import SourceText, question
+from rfmdp.language.source import Position, SourceText, question
 
 T = TypeVar("T")
 Fragment = tuple[int, str]  # precedence, text
@@ -49,10 +49,6 @@ def fold(
 
     combine : from a node and the values of its children to its own
     leaves : kinds of nodes that are taken as a whole, without their children
-
-    >>> one = Literal(1)
-    >>> fold(Binary("+", one, Unary("-", one)), lambda node, below: 1 + sum(below))
-    4
     """
     results: dict[int, T] = {}
     for node, children in _bottom_up(expr, leaves):
@@ -63,11 +59,7 @@ def fold(
 def rewrite(
     expr: Expr, change: Callable[[Expr], Expr], leaves: tuple[type[Expr], ...] = ()
 ) -> Expr:
-    """Apply `change` to every node bottom-up; parts that stay the same stay shared.
-
-    >>> rewrite(Unary("-", Name("N")), lambda e: Literal(3) if e == Name("N") else e)
-    Unary(operator='-', operand=Literal(value=3))
-    """
+    """Apply `change` to every node bottom-up; parts that stay the same stay shared."""
     results: dict[int, Expr] = {}
     for node, children in _bottom_up(expr, leaves):
         new = [results[id(child)] for child in children]
@@ -104,25 +96,16 @@ def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
     """Return the type of an expression, or raise its first mistake.
 
     names : the type of every constant and variable that may appear
-
-    >>> type_of(Binary("/", Literal(4), Literal(2)), {}, SourceText("4/2")).value
-    'double'
     """
     return fold(expr, lambda node, below: node_type(node, below, names, source))
 
 
-def can_assign(target: Type, value: Type) -> bool:
-    """Return whether a value of one type may stand where another is expected."""
-    return target is value or (target is Type.DOUBLE and value is Type.INT)
-
-
 def require(expr: Expr, expected: Type, type_: Type, what: str, source: SourceText) -> None:
     """Raise unless a type fits the one expected."""
-    if not can_assign(expected, type_):
-        expected_text = "int or double" if expected is Type.DOUBLE else expected.value
-        raise source.error(
-            expr.position, f"{what} must be of type {expected_text}, found {type_.value}"
-        )
+    if type_ is not expected and (expected, type_) != (Type.DOUBLE, Type.INT):
+        listed = "int or double" if expected is Type.DOUBLE else expected.value
+        reason = f"{what} must be of type {listed}, found {type_.value}"
+        raise source.error(expr.position, reason)
 
 
 def node_type(
@@ -132,25 +115,32 @@ def node_type(
     match node:
         case Literal():
             return node.type
-        case Name(name):
-            if name not in names:
-                raise source.error(
-                    node.position,
-                    f"unknown name '{name}'; it must be a constant, formula or variable"
-                    + question(name, names),
-                )
+        case Name(name) if name in names:
             return names[name]
+        case Name(name):
+            reason = f"unknown name '{name}'; it must be a constant, formula or variable"
+            raise source.error(node.position, reason + question(name, names))
         case Label():
             return Type.BOOL
-        case Binary("=" | "!=") | Ite():
-            return _common_type(node, below, source)
+        case Binary("=" | "!=" as sign):
+            _require_alike(below, node.position, f"both sides of '{sign}'", source)
+            return Type.BOOL
+        case Ite(condition, then):
+            require(condition, Type.BOOL, below[0], "the condition of '?'", source)
+            _require_alike(below[1:], then.position, "both results of '?'", source)
+            return below[1] if below[1] is below[2] else Type.DOUBLE
         case Unary(word):
             what = "the operand"
         case Binary(word):
             what = "an operand"
         case Call(word):
-            _check_call(node, source)
             what = "an argument"
+            if word not in ARITY:
+                reason = f"unknown function '{word}'; there are {', '.join(ARITY)}"
+                raise source.error(node.position, reason)
+            if ARITY[word] not in (None, len(below)):
+                reason = f"'{word}' must have {ARITY[word]} argument(s), found {len(below)}"
+                raise source.error(node.position, reason)
         case _:
             reason = "expected an expression without P, R or path operators"
             raise source.error(node.position, reason)
@@ -160,31 +150,11 @@ def node_type(
     return result or (Type.DOUBLE if Type.DOUBLE in below else Type.INT)
 
 
-def _common_type(node: Expr, below: tuple[Type, ...], source: SourceText) -> Type:
-    """Return the type of a comparison or choice, both sides of which must be of one type."""
-    place, what, result = node.position, "", Type.BOOL
-    first, second = below[-2:]
-    if isinstance(node, Binary):
-        what = f"both sides of '{node.operator}'"
-    elif isinstance(node, Ite):
-        require(node.condition, Type.BOOL, below[0], "the condition of '?'", source)
-        place, what = node.then.position, "both results of '?'"
-        result = first if first is second else Type.DOUBLE
-    if (first is Type.BOOL) != (second is Type.BOOL):
-        types = f"{first.value} and {second.value}"
-        raise source.error(place, f"{what} must be of one type, found {types}")
-    return result
-
-
-def _check_call(node: Call, source: SourceText) -> None:
-    if node.function not in ARITY:
-        listed = ", ".join(ARITY)
-        reason = f"unknown function '{node.function}'; there are {listed}"
-        raise source.error(node.position, reason)
-    expected, count = ARITY[node.function], len(node.arguments)
-    if expected not in (None, count):
-        reason = f"'{node.function}' must have {expected} argument(s), found {count}"
-        raise source.error(node.position, reason)
+def _require_alike(types: tuple[Type, ...], place: Position, what: str, source: SourceText) -> None:
+    """Raise unless two types are both bool, or none is."""
+    if (types[0] is Type.BOOL) != (types[1] is Type.BOOL):
+        found = " and ".join(type_.value for type_ in types)
+        raise source.error(place, f"{what} must be of one type, found {found}")
 
 
 def path_operators(path: Expr) -> list[tree.Path]:

@@ -90,11 +90,7 @@ def require_values(
 
 
 def constants_hint(names: Iterable[str]) -> str:
-    """Return how to give values for constants in Python.
-
-    >>> constants_hint(["N", "p"])
-    '`constants={"N": ..., "p": ...}`'
-    """
+    """Return how to give values for constants in Python."""
     listed = ", ".join(f'"{name}": ...' for name in names)
     return f"`constants={{{listed}}}`"
 

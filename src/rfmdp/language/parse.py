@@ -19,29 +19,10 @@ from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from rfmdp.language import ast
-from rfmdp.language.ast import (
-    FILTERS,
-    Binary,
-    Call,
-    Expr,
-    Ite,
-    Label,
-    Literal,
-    ModelType,
-    Name,
-    Node,
-    Unary,
-)
+from rfmdp.language.ast import Expr, Node
 from rfmdp.language.expressions import nodes
 from rfmdp.language.rules import RULES, BuildError, place_of
-from rfmdp.language.source import (
-    NOWHERE,
-    Position,
-    PrismSourceError,
-    PrismUnsupportedError,
-    SourceText,
-    nearest,
-)
+from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText, nearest
 
 WORDS = {
     "NAME": "a name",
@@ -63,11 +44,8 @@ OPERATORS = {
 }
 TYPES = "use dtmc, mdp, idtmc or imdp"
 UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
-    "CTMC": ("model type 'ctmc'", TYPES),
+    **{k.upper(): (f"model type '{k}'", TYPES) for k in ("ctmc", "pta", "pomdp", "popta")},
     "STOCHASTIC": ("model type 'stochastic' (a ctmc)", TYPES),
-    "PTA": ("model type 'pta'", TYPES),
-    "POMDP": ("model type 'pomdp'", TYPES),
-    "POPTA": ("model type 'popta'", TYPES),
     "CLOCK": ("a clock variable ('clock')", ""),
     "INVARIANT": ("a clock invariant ('invariant ... endinvariant')", ""),
     "SYSTEM": ("a process-algebra composition ('system ... endsystem')", ""),
@@ -85,10 +63,10 @@ UNSUPPORTED_PROPERTIES = {  # words that may be names elsewhere
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 QUANTIFIERS = ("min", "max", "minmin", "minmax", "maxmin", "maxmax")
 COMMON_WORDS = (*FUNCTIONS, "const", "formula", "label", "true", "false")
-MODEL_WORDS = (*COMMON_WORDS, *(kind.value for kind in ModelType), "int", "double", "bool",
+MODEL_WORDS = (*COMMON_WORDS, *(kind.value for kind in ast.ModelType), "int", "double", "bool",
                "global", "module", "endmodule", "init", "endinit", "rewards",
                "endrewards")  # fmt: skip
-PROPERTY_WORDS = (*COMMON_WORDS, *FILTERS, *QUANTIFIERS, "filter",
+PROPERTY_WORDS = (*COMMON_WORDS, *ast.FILTERS, *QUANTIFIERS, "filter",
                   *(letter + players for letter in "PR" for players in QUANTIFIERS))  # fmt: skip
 WORD = re.compile(r"[A-Za-z_]\w*")
 OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
@@ -101,7 +79,6 @@ OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
 )
 READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"
 SHOWN = 40  # characters of an unexpected word that a message repeats
-PLAIN = (Literal, Name, Label, Unary, Binary, Ite, Call)
 DEFINITION = re.compile(r"(\s|//.*\n)*(const|label|formula|prob|rate)\b")
 PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and single characters
 
@@ -142,7 +119,7 @@ def parse_property_file(text: str, filename: str = "<properties>") -> ast.Proper
     definitions = tuple(item for item in items if isinstance(item, ast.Definition))
     for value in (d.value for d in definitions if d.value is not None):
         for node in nodes(value):
-            if not isinstance(node, PLAIN):
+            if not isinstance(node, ast.PLAIN):
                 reason = "expected an expression without P, R or path operators"
                 raise source.error(node.position, reason)
     in_order = tuple(sorted([*properties, *unreadable], key=lambda prop: prop.position))
@@ -250,19 +227,17 @@ def _parse(source: SourceText, start: str) -> Any:
     try:
         return _parser().parse(source.text, start=start)
     except UnexpectedToken as error:
-        mistake = _token_error(source, error)
+        mistake = _token_error(error)
     except UnexpectedCharacters as error:
-        mistake = _character_error(source, error)
+        character = source.text[error.pos_in_stream]
+        reason = f"unexpected character {character!r}"
+        if character == '"':
+            reason = "a quoted name must end with '\"' on the same line"
+        mistake = BuildError(Position(error.line, error.column), reason)
     except BuildError as error:
-        mistake = source.error(error.position, error.reason)
-        if not error.supported:
-            mistake = source.unsupported(error.position, error.reason)
-        if start == "properties":  # the reason says which words there are
-            raise mistake from None
-    if isinstance(mistake, PrismUnsupportedError):
-        raise mistake
-    place = Position(mistake.line, mistake.column)
-    raise source.error(place, mistake.reason + _hint(source, place, start))
+        mistake = error
+    hint = "" if mistake.final else _hint(source, mistake.position, start)
+    raise source.error(mistake.position, mistake.reason + hint)
 
 
 def _describe(names: set[str]) -> str:
@@ -282,13 +257,15 @@ def _describe(names: set[str]) -> str:
     return " or ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
 
 
-def _token_error(source: SourceText, error: UnexpectedToken) -> PrismSourceError:
+def _token_error(error: UnexpectedToken) -> BuildError:
     token = error.token
     # a state that accepts nothing is the one after the whole text
     accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
     unsupported = UNSUPPORTED | UNSUPPORTED_PROPERTIES if "P" in accepted else UNSUPPORTED
     if token.type in unsupported:
-        return source.unsupported(place_of(token), *unsupported[token.type])
+        construct, hint = unsupported[token.type]
+        reason = f"{construct} is not supported" + (f"; {hint}" if hint else "")
+        return BuildError(place_of(token), reason, final=True)
     if token.type == "$END":
         position = Position(token.end_line or 1, token.end_column or 1)
         text = "the end of the text"
@@ -296,23 +273,23 @@ def _token_error(source: SourceText, error: UnexpectedToken) -> PrismSourceError
         position = place_of(token)
         text = f"'{token[:SHOWN]}'"
     last = error.interactive_parser.parser_state.value_stack[-1:]
-    if token.type == "LPAR" and last and isinstance(last[0], Name):
+    if token.type == "LPAR" and last and isinstance(last[0], ast.Name):
         listed = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
         reason = f"unknown function '{last[0].name[:SHOWN]}'; there are {listed}"
-        return source.error(last[0].position, reason)
+        return BuildError(last[0].position, reason)
     if token.type in PATH_START and "P" in accepted:
         reason = f"expected a state formula, found {text}"
         hint = "write path formulas inside P or R, and below other operators in parentheses"
-        return source.error(position, f"{reason}; {hint}")
+        return BuildError(position, f"{reason}; {hint}")
     if token.type in ("AND", "OR", "IMPLIES", "IFF") and "UNTIL" in accepted:
         reason = f"found {text} after a path formula, whose end is not clear"
-        return source.error(position, f"{reason}; write the path formula in parentheses")
+        return BuildError(position, f"{reason}; write the path formula in parentheses")
     if "NAME" in accepted and token.type != "NAME" and token.isidentifier():
         text += ", which is a reserved word"
     reason = f"expected {_describe(accepted)}, found {text}"
     if token.type == "PRIMED" or (accepted == {"COLON"} and token.type == "SEMICOLON"):
         reason += "; an assignment is written (x'=1)"
-    return source.error(position, reason)
+    return BuildError(position, reason)
 
 
 def _hint(source: SourceText, position: Position, start: str) -> str:
@@ -327,11 +304,3 @@ def _hint(source: SourceText, position: Position, start: str) -> str:
         if meant is not None:
             return f"; did you mean '{meant}' instead of '{word}'?"
     return f"; {READ}" if start == "model" and "module" not in source.text else ""
-
-
-def _character_error(source: SourceText, error: UnexpectedCharacters) -> PrismSourceError:
-    character = source.text[error.pos_in_stream]
-    reason = f"unexpected character {character!r}"
-    if character == '"':
-        reason = "a quoted name must end with '\"' on the same line"
-    return source.error(Position(error.line, error.column), reason)

@@ -15,20 +15,7 @@ from typing import Any, TypeVar
 from lark import Token
 
 from rfmdp.language import ast
-from rfmdp.language.ast import (
-    Binary,
-    Call,
-    Expr,
-    Ite,
-    Label,
-    Literal,
-    ModelType,
-    Name,
-    Node,
-    TimeBound,
-    Type,
-    Unary,
-)
+from rfmdp.language.ast import Expr, ModelType, Node, TimeBound
 from rfmdp.language.expressions import BINARY, RIGHT, UNARY
 from rfmdp.language.source import Position, nearest
 from rfmdp.objective import Direction
@@ -43,18 +30,19 @@ MODEL_TYPES = {kind.value: kind for kind in ModelType}
 MODEL_TYPES |= {"probabilistic": ModelType.DTMC, "nondeterministic": ModelType.MDP}
 # Words that are no keywords of PRISM itself, hence possible names, but that begin other models.
 OTHER_MODEL_TYPES = {"ipomdp", "ictmc", "smg", "csg", "stpg", "lts", "ma"}
-CONSTANT_TYPES = {kind.value: kind for kind in Type} | {"rate": Type.DOUBLE, "prob": Type.DOUBLE}
+CONSTANT_TYPES = {kind.value: kind for kind in ast.Type} | {
+    "rate": ast.Type.DOUBLE,
+    "prob": ast.Type.DOUBLE,
+}
 MODEL_TYPE, INITIAL = "model type", "'init ... endinit'"  # what a model has once
 
 
 class BuildError(Exception):
-    """Raised while a tree is made, where the text is not known; `parse` adds the source line."""
+    """A mistake whose text is not known; `final`: the reason needs no hint at other words."""
 
-    def __init__(self, position: Position, reason: str, supported: bool = True) -> None:
+    def __init__(self, position: Position, reason: str, *, final: bool = False) -> None:
         super().__init__(reason)
-        self.position = position
-        self.reason = reason
-        self.supported = supported
+        self.position, self.reason, self.final = position, reason, final
 
 
 def place_of(item: Token | Node) -> Position:
@@ -81,7 +69,7 @@ def _model(*items: Any) -> ast.ModelFile:
 
 def _model_type(token: Token) -> ast.Definition:
     if token in OTHER_MODEL_TYPES:
-        raise BuildError(place_of(token), f"model type '{token}'", supported=False)
+        raise BuildError(place_of(token), f"model type '{token}' is not supported", final=True)
     if token not in MODEL_TYPES:
         expected = "a model type, 'const', 'formula', 'global', 'init', 'label', 'module'"
         reason = f"expected {expected} or 'rewards', found '{token[:40]}'"
@@ -94,14 +82,14 @@ def _integer(token: Token) -> Expr:
     if len(token) > len(str(MAX_INT)) or int(token) > MAX_INT:
         reason = f"an integer must be at most {MAX_INT}; write {token[:20]}.0 for a double"
         raise BuildError(place_of(token), reason)
-    return Literal(int(token))
+    return ast.Literal(int(token))
 
 
 def _double(token: Token) -> Expr:
     """Make a double, which remembers the number as it was written."""
     power = token.lower().partition("e")[2]
     short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
-    return Literal(float(token), Fraction(str(token)) if short else None)
+    return ast.Literal(float(token), Fraction(str(token)) if short else None)
 
 
 def _unlimited(name: Token, kind: Token, _: Expr | None) -> None:
@@ -166,7 +154,7 @@ def _reward(
 ) -> Expr:
     """Make R; Storm writes `LRA` for the long run."""
     token, players, structure = head
-    if path == Name("LRA"):
+    if path == ast.Name("LRA"):
         path = ast.LongRunReward(position=path.position)
     return ast.Reward(structure, *players, bound, path, position=place_of(token))
 
@@ -184,7 +172,7 @@ def _filter(_: Token, operator: Token, operand: Expr, states: Expr | None) -> Ex
         reason = f"unknown filter '{operator[:40]}'; there are {', '.join(ast.FILTERS)}"
         if meant := nearest(operator, ast.FILTERS):
             reason += f"; did you mean '{meant}' instead of '{operator}'?"
-        raise BuildError(place_of(operator), reason)
+        raise BuildError(place_of(operator), reason, final=True)
     return ast.Filter(name, operand, states)
 
 
@@ -220,10 +208,10 @@ def _operator_tree(*chain: Token | Expr) -> Expr:
 def _apply(operands: list[Expr], arity: int, sign: Token) -> None:
     right = operands.pop()
     if arity == 1:
-        operands.append(Unary(str(sign), right, position=place_of(sign)))
+        operands.append(ast.Unary(str(sign), right, position=place_of(sign)))
     else:
         left = operands.pop()
-        operands.append(Binary(str(sign), left, right, position=left.position))
+        operands.append(ast.Binary(str(sign), left, right, position=left.position))
 
 
 def _unquoted(token: Token) -> str:
@@ -248,13 +236,13 @@ RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts ma
     # expressions, and definitions of names
     "integer": _integer,
     "double": _double,
-    "true": lambda _: Literal(True),
-    "false": lambda _: Literal(False),
-    "name": lambda token: Name(str(token)),
-    "quoted": lambda token: Label(_unquoted(token)),
+    "true": lambda _: ast.Literal(True),
+    "false": lambda _: ast.Literal(False),
+    "name": lambda token: ast.Name(str(token)),
+    "quoted": lambda token: ast.Label(_unquoted(token)),
     "chain": _operator_tree,
-    "choice": Ite,
-    "call": lambda function, *arguments: Call(str(function), arguments),
+    "choice": ast.Ite,
+    "call": lambda function, *arguments: ast.Call(str(function), arguments),
     "constant": lambda kind, name, value: ast.Definition(
         "constant", str(name), value, CONSTANT_TYPES[kind or "int"], position=place_of(name)
     ),
@@ -272,7 +260,7 @@ RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts ma
     "range": lambda lower, upper: (lower, upper),
     "boolean": lambda: (None, None),
     "command": lambda _, action, guard, *updates: ast.Command(_text(action), guard, updates),
-    "certain": lambda *assignments: _update(Literal(1.0), *assignments),
+    "certain": lambda *assignments: _update(ast.Literal(1.0), *assignments),
     "update": _update,
     "interval": lambda _, lower, upper: ast.ProbabilityInterval(lower, upper),
     "assignment": lambda name, value: ast.Assignment(str(name)[:-1], value, value),

@@ -28,15 +28,10 @@ NOWHERE = Position(0, 0)
 class PrismSourceError(PrismError):
     """A `PrismError` that knows its place; `reason` is the message without it."""
 
-    def __init__(self, text: str, filename: str, position: Position, reason: str) -> None:
+    def __init__(self, text: str, position: Position, reason: str) -> None:
         super().__init__(text)
-        self.filename = filename
         self.line, self.column = position
         self.reason = reason
-
-
-class PrismUnsupportedError(PrismSourceError):
-    """A construct that belongs to PRISM's language, and that rfmdp does not support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +49,16 @@ class SourceText:
         modul x
         ^
         """
-        return PrismSourceError(self._show(position, reason), self.filename, position, reason)
-
-    def unsupported(self, position: Position, construct: str, hint: str = "") -> PrismSourceError:
-        """Return the error that names a construct as not supported."""
-        reason = f"{construct} is not supported" + (f"; {hint}" if hint else "")
-        text = self._show(position, reason)
-        return PrismUnsupportedError(text, self.filename, position, reason)
-
-    def _show(self, position: Position, reason: str) -> str:
-        if position == NOWHERE:
-            return f"{self.filename}: {reason}"
         head = f"{self.filename}:{position.line}:{position.column}: {reason}"
+        if position == NOWHERE:
+            head = f"{self.filename}: {reason}"
         # not splitlines(): only '\n' ends a line here, as in the lexer
-        lines = self.text.split("\n")
-        if not 1 <= position.line <= len(lines):
-            return head
-        line = lines[position.line - 1].rstrip("\r")
-        start = max(0, position.column - MAX_SHOWN // 2)
-        shown = line[start : start + MAX_SHOWN]
-        before = line[start : position.column - 1]
-        caret = "".join("\t" if c == "\t" else " " for c in before) + "^"
-        return f"{head}\n{shown}\n{caret}"
+        for line in self.text.split("\n")[position.line - 1 : position.line]:
+            start = max(0, position.column - MAX_SHOWN // 2)
+            before = line[start : position.column - 1]
+            caret = "".join("\t" if c == "\t" else " " for c in before) + "^"
+            head += "\n" + line.rstrip("\r")[start : start + MAX_SHOWN] + "\n" + caret
+        return PrismSourceError(head, position, reason)
 
 
 def read_text(path: str | PathLike[str]) -> str:
@@ -98,11 +81,7 @@ def read_text(path: str | PathLike[str]) -> str:
 
 
 def nearest(word: str, words: Collection[str]) -> str | None:
-    """Return which of some words another one was probably meant to be.
-
-    >>> nearest("fiter", ["state", "filter"]), nearest("queue", ["filter"])
-    ('filter', None)
-    """
+    """Return which of some words another one was probably meant to be."""
     if word in words:
         return None
     matches = get_close_matches(word, [k for k in words if k[:1] == word[:1]], 1, ALIKE)
