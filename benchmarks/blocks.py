@@ -23,8 +23,7 @@ import numpy as np
 
 import rfmdp as rf
 from rfmdp.language.build import build_blocked
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.check import CheckedModel, check_model
 from rfmdp.language.parse import parse_model
 from rfmdp.outer.blocks import fleet
 

@@ -16,7 +16,7 @@ from rfmdp.model.arrays import FactoredMDP
 
 if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
-    from rfmdp.language.checked import CheckedModel, Work
+    from rfmdp.language.check import CheckedModel, Work
     from rfmdp.language.names import Constants
     from rfmdp.model.frontier import Progress
     from rfmdp.model.lattice import AnyModel, Model

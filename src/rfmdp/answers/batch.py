@@ -13,8 +13,8 @@ from rfmdp.answers.property import Property, parse_properties
 from rfmdp.answers.specification import all_work, backward_steps
 from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
 from rfmdp.inner.protocol import Inner
+from rfmdp.language.check import CheckedModel, Work
 from rfmdp.language.check_properties import check_property, require_supported
-from rfmdp.language.checked import CheckedModel, Work
 from rfmdp.language.names import Constants
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel

@@ -23,8 +23,8 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import OPERATORS, Expr, Label, Literal, ModelType, Type
+from rfmdp.language.check import DTYPE, evaluate_states, model_type
 from rfmdp.language.check_properties import CheckedProperty
-from rfmdp.language.checked import DTYPE, evaluate_states, model_type
 from rfmdp.language.expressions import fold, nodes, path_operators, type_of, write_expression
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written

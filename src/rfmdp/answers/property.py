@@ -10,13 +10,13 @@ from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import UnsupportedError
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Expr
+from rfmdp.language.check import model_type, scope
 from rfmdp.language.check_properties import (
     CheckedProperty,
     check_property,
     require_supported,
     with_numbers,
 )
-from rfmdp.language.checked import model_type, scope
 from rfmdp.language.expressions import nodes, path_operators, write_expression
 from rfmdp.language.names import Constants, plain_values
 from rfmdp.language.parse import parse_property_file

@@ -21,7 +21,7 @@ from typing import Any
 
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary
-from rfmdp.language.checked import Work
+from rfmdp.language.check import Work
 from rfmdp.language.expressions import is_nested, nodes, path_operators, write_expression
 from rfmdp.language.source import SourceText
 from rfmdp.objective import (

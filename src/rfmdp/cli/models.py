@@ -16,7 +16,7 @@ from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, st
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.archive import load_record
-from rfmdp.language.checked import Work
+from rfmdp.language.check import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress

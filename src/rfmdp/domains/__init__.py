@@ -23,8 +23,7 @@ import numpy as np
 from rfmdp.domains.table import DOMAINS, PUBLISHED, find
 from rfmdp.errors import ModelError
 from rfmdp.language.build import build_model
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.check import CheckedModel, check_model
 from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.language.source import read_text

@@ -22,8 +22,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, PrismError, PrismWarning
 from rfmdp.language.ast import Binary, Expr, Ite, Literal, RewardItem
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CHAINS, CheckedModel, State, evaluate_states
+from rfmdp.language.check import CHAINS, CheckedModel, State, check_model, evaluate_states
 from rfmdp.language.commands import RANDOM_FACTOR, packed
 from rfmdp.language.explorer import StateExplorer
 from rfmdp.language.names import Constants

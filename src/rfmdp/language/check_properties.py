@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Binary, Definition, Expr, Label, Literal, Name, Type, Unary
-from rfmdp.language.check import check_unique
-from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
+from rfmdp.language.check import BUILT_IN_LABELS, CheckedModel, check_unique
 from rfmdp.language.evaluate import evaluate, exact_value, simplify
 from rfmdp.language.expressions import (
     fold,

@@ -24,7 +24,7 @@ import numpy as np
 from rfmdp.errors import PrismWarning
 from rfmdp.kernels import addresses
 from rfmdp.language.ast import Assignment, Binary, Command, Expr, Literal, Name, Unary, Update
-from rfmdp.language.checked import CheckedModel, State
+from rfmdp.language.check import CheckedModel, State
 from rfmdp.language.expressions import write_expression
 from rfmdp.language.program import Expressions, Program
 from rfmdp.language.source import NOWHERE, Position

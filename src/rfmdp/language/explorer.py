@@ -20,7 +20,7 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Expr, Literal
-from rfmdp.language.checked import CHAINS, CHUNK, CheckedModel, State, evaluate_states
+from rfmdp.language.check import CHAINS, CHUNK, CheckedModel, State, evaluate_states
 from rfmdp.language.commands import (
     CommandRecords,
     NamedBox,

@@ -18,8 +18,7 @@ import numpy as np
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name
 from rfmdp.language.build import build_model, reward_sum
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CHAINS, CheckedModel, State, Work, evaluate_states
+from rfmdp.language.check import CHAINS, CheckedModel, State, Work, check_model, evaluate_states
 from rfmdp.language.commands import NamedBox, command_distribution, packed
 from rfmdp.language.explorer import initial_valuations
 from rfmdp.language.expressions import nodes, rewrite
