@@ -184,17 +184,9 @@ class TextRows:
         """Return the rows of some states."""
         if self._explorer is None:
             self._explorer = StateExplorer(self.checked)
-        rows, marginals, successors = self._explorer.expand(self.words, first, last)
-        explored = replace(
-            _states(self._explorer.packing, self.words[first:last]),
-            row_ptr=starts(np.bincount(rows[:, 0] - first, minlength=last - first)),
-            row_actions=rows[:, 1].copy(),
-            marginal_ptr=starts(rows[:, 2]),
-            row_marginals=marginals[:, 0].copy(),
-            row_factors=marginals[:, 1].copy(),
-            successor_ptr=starts(rows[:, 3]),
-            successors=successors.copy(),
-        )
+        arrays = self._explorer.expand(self.words, first, last)
+        packing = self._explorer.packing
+        explored = _in_order(packing, self.words[first:last], first, *arrays)
         return completed(self.checked, explored, self._explorer)
 
     def whole(self) -> FactoredMDP:
@@ -215,18 +207,25 @@ def watching_memory(progress: Progress | None) -> Progress:
     return watch
 
 
-def _states(packing: Packing, words: IntArray) -> FactoredMDP:
-    """Return a model of some states, without rows."""
-    none = np.empty(0, dtype=np.int32)
+def _in_order(
+    packing: Packing,
+    words: IntArray,
+    first: int,
+    rows: Int32Array,
+    marginals: Int32Array,
+    successors: Int32Array,
+) -> FactoredMDP:
+    """Return a model of some states, from `first` on in the order of all, with rows or without."""
     return FactoredMDP(
-        row_ptr=np.zeros(len(words) + 1, dtype=np.int64),
-        marginal_ptr=np.zeros(1, dtype=np.int64),
-        row_marginals=none,
-        successor_ptr=np.zeros(1, dtype=np.int64),
-        successors=none,
+        row_ptr=starts(np.bincount(rows[:, 0] - first, minlength=len(words))),
+        row_actions=rows[:, 1].copy(),
+        marginal_ptr=starts(rows[:, 2]),
+        row_marginals=marginals[:, 0].copy(),
+        row_factors=marginals[:, 1].copy(),
+        successor_ptr=starts(rows[:, 3]),
+        successors=successors.copy(),
         marginals=Marginals.from_sets(()),
         initial=np.empty(0, dtype=np.int64),
-        row_actions=none,
         actions=(),
         variables=packing.variables,
         valuations=packing.unpack(words),
@@ -282,9 +281,8 @@ def _explored(checked: CheckedModel, progress: Progress | None, blocks: int | No
     rank[order] = np.arange(len(order), dtype=np.int32)
     stuck = np.sort(rank[np.concatenate(dead)])
     warn_of_states(checked, len(stuck), packing.unpack(words[stuck[:1]]), explorer)
-    states = replace(
-        _states(packing, words), initial=np.sort(rank[: explorer.initial]).astype(np.int64)
-    )
+    states = _in_order(packing, words, 0, *explorer.take())
+    states = replace(states, initial=np.sort(rank[: explorer.initial]).astype(np.int64))
     frame = completed(checked, states, explorer, every_marginal=True)
     if len(stuck):
         where = np.zeros(len(words), dtype=np.bool_)
@@ -301,51 +299,34 @@ def structures(checked: CheckedModel, explored: FactoredMDP) -> dict[str, Reward
 
     Self-loops that were given to deadlocks have no action reward, as in PRISM.
     """
+
+    def paid(expr: Expr, items: Sequence[RewardItem], states: IntArray) -> FloatArray:
+        """Return what some items pay together, by an expression, in some states."""
+        pays = evaluate_states(expr, checked, explored.valuations, states)
+        for k in np.flatnonzero(np.isnan(pays))[:1]:
+            state = State(checked, explored.valuations[states[k]])
+            for item in items:
+                if np.isnan(state.value(reward_sum([item]))):
+                    raise state.error(item.value.position, "a reward must be a number, found nan")
+        return pays
+
     sums: dict[str, Rewards] = {}
     for number, rewards in enumerate(checked.rewards, start=1):
         name = rewards.name if rewards.name is not None else ""
-        if name in sums:
-            name = f"#{number}"
         of_states = [item for item in rewards.items if item.action is None]
-        state = _pays(reward_sum(of_states), of_states, checked, explored, None)
-        sums[name] = Rewards(state, _row_rewards(rewards.items, checked, explored))
-    return sums
-
-
-def _row_rewards(
-    items: Sequence[RewardItem], checked: CheckedModel, explored: FactoredMDP
-) -> FloatArray:
-    """Return what every row pays."""
-    row = np.zeros(len(explored.row_actions))
-    of_rows = [item for item in items if item.action is not None]
-    for number, action in enumerate([*checked.actions, ""]):
-        action_items = [item for item in of_rows if item.action == action]
-        pays = reward_sum(action_items)
-        if action == "" and checked.type in CHAINS:
+        of_rows = [item for item in rewards.items if item.action is not None]
+        state = paid(reward_sum(of_states), of_states, np.arange(len(explored.valuations)))
+        row = np.zeros(len(explored.row_actions))
+        for k, action in enumerate([*checked.actions, ""]):
             # such a row of a DTMC may be a random choice among several labels
-            action_items = of_rows
-            pays = _mean(of_rows, checked)
-        if action_items:
-            rows = np.flatnonzero(explored.row_actions == number)
-            row[rows] = _pays(pays, action_items, checked, explored, explored.row_states[rows])
-    return row
-
-
-def _pays(
-    expr: Expr,
-    items: Sequence[RewardItem],
-    checked: CheckedModel,
-    explored: FactoredMDP,
-    states: IntArray | None,
-) -> FloatArray:
-    """Return what some items pay together, by an expression, in some states or in all."""
-    pays = evaluate_states(expr, checked, explored.valuations, states)
-    for k in np.flatnonzero(np.isnan(pays))[:1]:
-        state = State(checked, explored.valuations[k if states is None else states[k]])
-        for item in items:
-            if np.isnan(state.value(reward_sum([item]))):
-                raise state.error(item.value.position, "a reward must be a number, found nan")
-    return pays
+            mixed = action == "" and checked.type in CHAINS
+            items = [item for item in of_rows if mixed or item.action == action]
+            rows = np.flatnonzero(explored.row_actions == k)
+            if items:
+                expr = _mean(items, checked) if mixed else reward_sum(items)
+                row[rows] = paid(expr, items, explored.row_states[rows])
+        sums[f"#{number}" if name in sums else name] = Rewards(state, row)
+    return sums
 
 
 def reward_sum(items: Sequence[RewardItem]) -> Expr:

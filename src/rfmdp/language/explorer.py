@@ -92,7 +92,7 @@ class StateExplorer:
         self._enter()
         for _ in self._slices():
             self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
-        return arranged(self.packing, self.reached, np.arange(self.initial), *self._take())
+        return arranged(self.packing, self.reached, np.arange(self.initial), *self.take())
 
     def reach(self) -> Iterator[tuple[AnyArray, ...]]:
         """Yield the rows (R, 4), marginals and successors that are met, slice by slice.
@@ -101,7 +101,7 @@ class StateExplorer:
         """
         self._enter()
         for _ in self._slices():
-            yield self._take()
+            yield self.take()
 
     def expand(self, words: IntArray, first: int, last: int) -> tuple[AnyArray, ...]:
         """Return the rows, marginals and successors of states first..last of all states (S, W).
@@ -116,9 +116,9 @@ class StateExplorer:
         memory[addresses.EXPANDED] = first
         for _ in self._slices(last):
             pass
-        return self._take()
+        return self.take()
 
-    def _take(self) -> tuple[AnyArray, ...]:
+    def take(self) -> tuple[AnyArray, ...]:
         """Return views of the rows that were found, and begin again to write rows."""
         arrays = self._rows, self._marginals, self._successors
         views = tuple(a[: self.memory[c]] for a, c in zip(arrays, COUNTERS, strict=True))
