@@ -124,7 +124,7 @@ rewards "r" true : 1; endrewards
 PROPERTIES = [
     ('misspelt filter', 'fiter(max, P=? [ F x=1 ], x=0)', 1, 10, "expected '(', found ','; did you mean 'filter' instead of 'fiter'?"),
     ('misspelt quantifier', 'Pmaxmn=? [ F x=1 ]', 1, 8, "expected an expression, found '?'; did you mean 'Pmaxmin' instead of 'Pmaxmn'?"),
-    ('misspelt filter name', 'filter(mx, P=? [ F x=1 ], x=0)', 1, 8, "unknown filter 'mx'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range; did you mean 'max' instead of 'mx'?"),
+    ('misspelt filter name', 'filter(mx, P=? [ F x=1 ], x=0)', 1, 8, "unknown filter 'mx'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range; did you mean 'max'?"),
     ('misspelt function', 'flor(x)=1', 1, 1, "unknown name 'flor'; it must be a constant, formula or variable"),
     ('no query', 'P [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max' or 'min', found '['"),
     ('no path', 'P=? [ ]', 1, 7, "expected a path formula, found ']'"),

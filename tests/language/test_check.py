@@ -145,8 +145,12 @@ def test_constants(text, given, value):
         ("const bool k;", {"k": 1}, "constant 'k' must be of type bool, found int"),
         ("const int k;", {"k": "two"}, "the value given for 'k' must be a number or a truth"),
         ("const int k;", {"k": "1;"}, "found '1;': expected the end of the text, found ';'"),
-        ("const int k = 1;", {"k": 1}, "constant 'k' has a value in the text"),
-        ("const int k;", {"k": 1, "j": 1}, "constant 'j' is given a value, but the text has no"),
+        ("const int k = 1;", {"k": 1}, "1:11: the text has no constant 'k' without a value"),
+        (
+            "const int k;",
+            {"k": 1, "j": 1},
+            "the text has no constant 'j' without a value; such constants: k",
+        ),
         (
             'const int k; const int j; label "l" = k=j;',
             {},

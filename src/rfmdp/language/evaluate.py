@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Unary
@@ -117,11 +118,6 @@ def _value(
     return answer
 
 
-def _difference(left: Value, *right: Value) -> Value:
-    """Subtract, or negate."""
-    return left - right[0] if right else -left
-
-
 def divide(left: float, right: float) -> float:
     """Divide as IEEE numbers do: 1/0 is infinite, 0/0 is nan."""
     if right != 0:
@@ -166,34 +162,27 @@ def logarithm(x: float, base: float) -> float:
     return math.log(x) / math.log(base)
 
 
-def _rounding(name: str, function: Callable[[float], int]) -> Callable[[Value], int]:
-    def rounded(value: Value) -> int:
-        if not math.isfinite(value):
-            raise ArithmeticError(f"'{name}' must have a finite argument, found {value}")
-        return function(value)
-
-    return rounded
+def rounded(name: str, function: Callable[[float], int], value: Value) -> int:
+    """Return a whole number near a finite one."""
+    if not math.isfinite(value):
+        raise ArithmeticError(f"'{name}' must have a finite argument, found {value}")
+    return function(value)
 
 
-def _half_up(value: float) -> int:
-    return math.floor(value) + (value - math.floor(value) >= 0.5)
-
-
-def _extremum(choose: Callable[[tuple[Value, ...]], Value]) -> Callable[..., Value]:
-    def chosen(*values: Value) -> Value:
-        if not any(isinstance(value, float) for value in values):
-            return choose(values)
-        return math.nan if any(value != value for value in values) else float(choose(values))
-
-    return chosen
+def extremum(choose: Callable[[tuple[Value, ...]], Value], *values: Value) -> Value:
+    """Return the least or largest value: a float if one of them is, nan if one is."""
+    if not any(isinstance(value, float) for value in values):
+        return choose(values)
+    return math.nan if any(value != value for value in values) else float(choose(values))
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {  # that need all their operands
     **{"=": operator.eq, "!=": operator.ne, "<=>": operator.eq, "!": operator.not_},
     **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
-    **{"+": operator.add, "-": _difference, "*": operator.mul, "/": divide, "^": power},
-    **{"min": _extremum(min), "max": _extremum(max), "pow": power},
+    **{"+": operator.add, "*": operator.mul, "/": divide, "^": power, "pow": power},
+    "-": lambda left, *right: left - right[0] if right else -left,
+    **{"min": partial(extremum, min), "max": partial(extremum, max)},
     **{"mod": modulo, "log": logarithm},
-    **{"floor": _rounding("floor", math.floor), "ceil": _rounding("ceil", math.ceil)},
-    "round": _rounding("round", _half_up),
+    **{"floor": partial(rounded, "floor", math.floor), "ceil": partial(rounded, "ceil", math.ceil)},
+    "round": partial(rounded, "round", lambda x: math.floor(x) + (x - math.floor(x) >= 0.5)),
 }

@@ -114,22 +114,12 @@ def plain_values(constants: Constants | None) -> dict[str, bool | int | float | 
 
 def check_inputs(inputs: Constants, file: tree.ModelFile, also_known: Collection[str]) -> None:
     """Raise if a value is given for something that is no constant or that has a value."""
-    by_name = {d.name: d for d in file.definitions if d.kind == "constant"}
+    places = {d.name: d.position for d in file.definitions if d.kind == "constant"}
     for name in inputs:
-        constant = by_name.get(name)
-        if constant is not None and constant.value is not None:
-            reason = (
-                f"constant '{name}' has a value in the text and must not be given another; "
-                "remove that value there to leave it open"
-            )
-            raise file.source.error(constant.position, reason)
-        if constant is None and name not in also_known:
-            listed = ", ".join(c for c in by_name if c in file.open) or "none"
-            reason = (
-                f"constant '{name}' is given a value, but the text has no such constant; "
-                f"constants without a value: {listed}"
-            )
-            raise file.source.error(NOWHERE, reason)
+        if name not in file.open and (name in places or name not in also_known):
+            listed = ", ".join(c for c in places if c in file.open) or "none"
+            reason = f"the text has no constant '{name}' without a value; such constants: {listed}"
+            raise file.source.error(places.get(name, NOWHERE), reason)
 
 
 def _read(constant: Definition, text: str, source: SourceText) -> Value:

@@ -55,8 +55,6 @@ UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
     "COALITION": ("the game operator '<<...>>'", "write P or R for the agent, as in Pmaxmin=?"),
     "OTHERS": ("the game operator '[[...]]'", "write P or R for the agent, as in Pmaxmin=?"),
     "HOA": ("an automaton ('HOA: {...}')", "write the formula (`automaton=read_automaton(FILE)`)"),
-}
-UNSUPPORTED_PROPERTIES = {  # words that may be names elsewhere
     "E": ("'E [ ... ]'", "use Pmax=? [ ... ] > 0"),
     "A": ("'A [ ... ]'", "use Pmin=? [ ... ] >= 1"),
 }
@@ -84,22 +82,14 @@ PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and
 
 
 def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
-    """Return the tree of a model; a byte order mark and CRLF line ends are accepted.
-
-    >>> parse_model("dtmc module m x : [0..1]; [] true -> (x'=1); endmodule").modules[0].name
-    'm'
-    """
+    """Return the tree of a model; a byte order mark and CRLF line ends are accepted."""
     source = SourceText(text.removeprefix("\ufeff"), filename)
     model: ast.ModelFile = _parse(source, "model")
     return replace(model, source=source)
 
 
 def parse_expression(text: str, filename: str = "<expression>") -> Expr:
-    """Return the tree of one expression of the model language.
-
-    >>> parse_expression("2*N")
-    Binary(operator='*', left=Literal(value=2), right=Name(name='N'))
-    """
+    """Return the tree of one expression of the model language."""
     expr: Expr = _parse(SourceText(text, filename), "expression")
     return expr
 
@@ -108,10 +98,6 @@ def parse_property_file(text: str, filename: str = "<properties>") -> ast.Proper
     """Return the tree of a property file; properties end with ';' or where the next begins.
 
     Single properties that cannot be read, or are not supported, raise when they are checked.
-
-    >>> file = parse_property_file('"a": P=? [ F x=1 ]; Pmaxmin=? [ G !"bad" ]')
-    >>> [prop.name for prop in file.properties]
-    ['a', None]
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
     items, unreadable = _readable(source)
@@ -261,9 +247,8 @@ def _token_error(error: UnexpectedToken) -> BuildError:
     token = error.token
     # a state that accepts nothing is the one after the whole text
     accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
-    unsupported = UNSUPPORTED | UNSUPPORTED_PROPERTIES if "P" in accepted else UNSUPPORTED
-    if token.type in unsupported:
-        construct, hint = unsupported[token.type]
+    if token.type in UNSUPPORTED and (token.type not in "AE" or "P" in accepted):
+        construct, hint = UNSUPPORTED[token.type]
         reason = f"{construct} is not supported" + (f"; {hint}" if hint else "")
         return BuildError(place_of(token), reason, final=True)
     if token.type == "$END":

@@ -17,7 +17,7 @@ from lark import Token
 from rfmdp.language import ast
 from rfmdp.language.ast import Expr, ModelType, Node, TimeBound
 from rfmdp.language.expressions import BINARY, RIGHT, UNARY
-from rfmdp.language.source import Position, nearest
+from rfmdp.language.source import Position, question
 from rfmdp.objective import Direction
 
 T = TypeVar("T")
@@ -170,8 +170,7 @@ def _filter(_: Token, operator: Token, operand: Expr, states: Expr | None) -> Ex
     name = ast.FILTER_ALIASES.get(operator, str(operator))
     if name not in ast.FILTERS:
         reason = f"unknown filter '{operator[:40]}'; there are {', '.join(ast.FILTERS)}"
-        if meant := nearest(operator, ast.FILTERS):
-            reason += f"; did you mean '{meant}' instead of '{operator}'?"
+        reason += question(operator, ast.FILTERS)
         raise BuildError(place_of(operator), reason, final=True)
     return ast.Filter(name, operand, states)
 
