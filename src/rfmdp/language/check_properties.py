@@ -167,18 +167,15 @@ class _Scope:
                 return Type.DOUBLE if node.bound is None else Type.BOOL
             case tree.Reward():
                 return Type.DOUBLE if node.bound is None else Type.BOOL
-            case tree.Filter():
-                return self._filter(node, below)
+            case tree.Filter(name):
+                if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
+                    expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
+                    what = f"the operand of '{name}'"
+                    require(node.operand, expected, below[0], what, self.source)
+                if node.states is not None:
+                    require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
+                return FILTER_TYPES.get(name, below[0])
         return node_type(node, below, self._types, self.source)
-
-    def _filter(self, node: tree.Filter, below: tuple[Type, ...]) -> Type:
-        name, operand = node.operator, below[0]
-        if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
-            expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
-            require(node.operand, expected, operand, f"the operand of '{name}'", self.source)
-        if node.states is not None:
-            require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
-        return FILTER_TYPES.get(name, operand)
 
     def settle(self, node: Expr) -> Expr:
         """Replace bounds, steps, discounts and reward structures of a node by their values."""
@@ -199,7 +196,9 @@ class _Scope:
                 if bound is not None:
                     value = self._number(bound.value, Type.DOUBLE, "the bound of R", *ANY)
                     bound = replace(bound, value=value)
-                return replace(node, structure=self._structure(node), bound=bound)
+                return replace(
+                    node, structure=self._structure(node.structure, node.position), bound=bound
+                )
         return node
 
     def _time(self, time: tree.TimeBound) -> tree.TimeBound:
@@ -211,7 +210,7 @@ class _Scope:
         if time.upper_strict and upper is not None and upper.value == 0:
             raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
         if time.reward is not None:
-            self._number_of(time.reward, time.position)
+            self._structure(time.reward, time.position)
         return replace(time, lower=lower, upper=upper)
 
     def _steps(self, expr: Expr) -> Literal:
@@ -229,28 +228,22 @@ class _Scope:
             raise self.source.error(expr.position, f"{what} must be {words}, found {value}")
         return Literal(value, exact_value(expr), position=expr.position)
 
-    def _structure(self, node: tree.Reward) -> Literal:
+    def _structure(self, structure: str | Expr | None, position: Position) -> Literal:
         """Return the number, from 1, of the rewards that are measured."""
-        if not self.model.rewards:
-            reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
-            raise self.source.error(node.position, reason)
-        if isinstance(node.structure, Expr):
-            most = len(self.model.rewards)
-            what = "the number of a reward structure"
-            return self._number(node.structure, Type.INT, what, 1, most, f"in 1..{most}")
-        number = 1 if node.structure is None else self._number_of(node.structure, node.position)
-        return Literal(number, position=node.position)
-
-    def _number_of(self, structure: str, position: Position) -> int:
-        """Return the number, from 1, of the rewards of a name."""
         names = [rewards.name for rewards in self.model.rewards]
-        if structure in names:
-            return names.index(structure) + 1
-        named = [name for name in names if name is not None]
-        listed = ", ".join(f'"{name}"' for name in named) or ("unnamed" if names else "none")
-        meant = question(structure, named)
-        reason = f'unknown rewards "{structure}"; the model has {listed}{meant}'
-        raise self.source.error(position, reason)
+        if not names:
+            reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
+            raise self.source.error(position, reason)
+        if isinstance(structure, Expr):
+            what, words = "the number of a reward structure", f"in 1..{len(names)}"
+            return self._number(structure, Type.INT, what, 1, len(names), words)
+        if structure is not None and structure not in names:
+            named = [name for name in names if name is not None]
+            listed = ", ".join(f'"{name}"' for name in named) or "unnamed"
+            reason = f'unknown rewards "{structure}"; the model has {listed}'
+            raise self.source.error(position, reason + question(structure, named))
+        number = 1 if structure is None else names.index(structure) + 1
+        return Literal(number, position=position)
 
 
 def require_supported(expr: Expr, source: SourceText) -> None:
@@ -299,11 +292,8 @@ def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
 
 def _check_nested(path: Expr, source: SourceText) -> None:
     """Raise if operators inside each other are too deep, or count rewards."""
-
-    def depth(node: Expr, below: tuple[int, ...]) -> int:
-        return max(below, default=0) + 1
-
-    if fold(path, depth, leaves=tree.OPERATORS) > DEEPEST:
+    depth = fold(path, lambda _, below: max(below, default=0) + 1, leaves=tree.OPERATORS)
+    if depth > DEEPEST:
         reason = f"operators of a path formula must be nested at most {DEEPEST} deep"
         raise source.error(path.position, reason)
     for node in path_operators(path):

@@ -133,9 +133,7 @@ class CommandRecords:
     def _module(self, commands: Sequence[tuple[int, Command]]) -> int:
         """Lay out a module: its commands by the value of the variable that tells most."""
         boxes = [(address, implied_ranges(command.guard)) for address, command in commands]
-        key = 0
-        low = 0
-        buckets = [[address for address, _ in boxes]]
+        key, low, buckets = 0, 0, [[address for address, _ in boxes]]
         fewest = WORTH * len(boxes)
         for variable, cell in zip(self._checked.variables, self.program.variables, strict=True):
             candidate = _by_value(variable, boxes)
@@ -168,34 +166,25 @@ def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
     ranges: dict[str, tuple[float, float]] = {}
     pending = [guard]
     while pending:
-        node = pending.pop()
-        if isinstance(node, Binary) and node.operator == "&":
-            pending += [node.right, node.left]
-            continue
-        bound = _simple_bound(node)
-        if bound is not None:
-            name, low, high = bound
-            old = ranges.get(name, (-math.inf, math.inf))
-            ranges[name] = max(old[0], low), min(old[1], high)
+        match pending.pop():
+            case Binary("&", left, right):
+                pending += [right, left]
+                continue
+            case Name(name):
+                sign, value = "=", 1
+            case Unary("!", Name(name)):
+                sign, value = "=", 0
+            case Binary(sign, Name(name), Literal(int(value))) if sign in MIRRORED:
+                pass
+            case Binary(sign, Literal(int(value)), Name(name)) if sign in MIRRORED:
+                sign = MIRRORED[sign]
+            case _:
+                continue
+        low = {"=": value, ">": value + 1, ">=": value}.get(sign, -math.inf)
+        high = {"=": value, "<": value - 1, "<=": value}.get(sign, math.inf)
+        old = ranges.get(name, (-math.inf, math.inf))
+        ranges[name] = max(old[0], low), min(old[1], high)
     return ranges
-
-
-def _simple_bound(node: Expr) -> tuple[str, float, float] | None:
-    """Return the least and largest value of a variable that a comparison allows, maybe too wide."""
-    match node:
-        case Name(name):
-            return name, 1, 1
-        case Unary("!", Name(name)):
-            return name, 0, 0
-        case Binary(sign, Name(name), Literal(int(value))) if sign in MIRRORED:
-            pass
-        case Binary(sign, Literal(int(value)), Name(name)) if sign in MIRRORED:
-            sign = MIRRORED[sign]
-        case _:
-            return None
-    low = {"=": value, ">": value + 1, ">=": value}.get(sign, -math.inf)
-    high = {"=": value, "<": value - 1, "<=": value}.get(sign, math.inf)
-    return name, low, high
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,11 +275,9 @@ def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: Stat
         vector = np.ones(1)
         for box in boxes:
             if not np.array_equal(box.lower, box.upper):
-                reason = (
-                    "an interval command of an idtmc must be the only choice, found several; "
-                    "make guards exclude each other, or declare the model an imdp"
-                )
-                raise state.error(box.position, reason)
+                reason = "an interval command of an idtmc must be the only choice, found several"
+                hint = "make guards exclude each other, or declare the model an imdp"
+                raise state.error(box.position, f"{reason}; {hint}")
             vector = np.outer(vector, box.lower).ravel()
         vectors.append(vector)
         texts = product(*(box.outcomes for box in boxes))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from rfmdp.language.commands import (
     implied_ranges,
     random_choice,
 )
-from rfmdp.language.source import PrismSourceError
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
@@ -108,12 +108,9 @@ class StateExplorer:
 
         These are ascending, and all that can be reached.
         """
-        memory = self.memory
-        expect(EFFORT * len(words))
-        if memory[addresses.STATES] != len(words):
-            self.states.fill(words)
-            memory[addresses.STATES] = len(words)
-        memory[addresses.EXPANDED] = first
+        if self.memory[addresses.STATES] != len(words):
+            self._begin(words)
+        self.memory[addresses.EXPANDED] = first
         for _ in self._slices(last):
             pass
         return self.take()
@@ -158,7 +155,7 @@ class StateExplorer:
             elif status == addresses.NEW_MIX:
                 self._add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
             else:
-                raise self._error(int(status), int(detail))
+                self._fail(int(status), int(detail))
 
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""
@@ -169,12 +166,13 @@ class StateExplorer:
         """Enter the initial states, which are distinct."""
         words = self.packing.pack(initial_valuations(self.checked))
         self.initial = len(words)
+        self._begin(words)
+
+    def _begin(self, words: IntArray) -> None:
+        """Begin with some states (S, W), numbered as they come."""
         expect(EFFORT * len(words))
-        states, numbers = self.states, np.empty(len(words), dtype=np.int32)
-        states.make_room(0, len(words))
-        self.memory[addresses.STATES] = tables.enter_states(
-            states.table, states.packed, 0, states.dense, words, numbers
-        )
+        self.states.fill(words)
+        self.memory[addresses.STATES] = len(words)
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""
@@ -184,35 +182,26 @@ class StateExplorer:
         self._room = self._room * 2 if again else 1024
         more = self._room + int(memory[addresses.WIDEST])
         self.states.make_room(int(memory[addresses.STATES]), more)
-        for array, used in (
-            (self._rows, addresses.ROWS),
-            (self._marginals, addresses.MARGINALS),
-            (self._successors, addresses.SUCCESSORS),
-        ):
+        arrays = self._rows, self._marginals, self._successors
+        for array, used in zip(arrays, COUNTERS, strict=True):
             grow(array, int(memory[used]) + more)
         grow(self._tensor, int(memory[addresses.WIDEST]))
         grow(self._key, int(memory[addresses.KEY_SIZE]))
 
-    def _error(self, status: int, detail: int) -> Exception:
-        """Return the mistake that the machine met in the state, found by plain evaluation."""
+    def _fail(self, status: int, detail: int) -> NoReturn:
+        """Raise the mistake that the machine met in the state, found by plain evaluation."""
         state = self.state()
         if status == addresses.TOO_LARGE:
             name = self.packing.name(self.states.packed[self.memory[addresses.EXPANDED]])
-            return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
+            raise ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
         node = self.records.node[detail]
-        try:
-            if isinstance(node, Assignment):
-                value = state.value(node.value)
-                variable = next(v for v in self.checked.variables if v.name == node.variable)
-                reason = (
-                    f"the new value of '{variable.name}' must be in "
-                    f"[{variable.low}..{variable.high}], found {int(value)}"
-                )
-                return state.error(node.position, reason)
-            for expr in (node.guard,) if isinstance(node, Command) else node.ends:
-                state.value(expr)
-        except PrismSourceError as error:
-            return error
+        if isinstance(node, Assignment):
+            value = state.value(node.value)
+            variable = next(v for v in self.checked.variables if v.name == node.variable)
+            reason = f"the new value of '{variable.name}' must be in [{variable.low}.."
+            raise state.error(node.position, f"{reason}{variable.high}], found {int(value)}")
+        for expr in (node.guard,) if isinstance(node, Command) else node.ends:
+            state.value(expr)
         raise AssertionError(node)  # the machine and plain evaluation agree
 
     def _add_vector(self, address: int) -> None:
@@ -241,15 +230,11 @@ class StateExplorer:
     def _add_mix(self, key: IntArray) -> None:
         """Enter the rows (action, number of marginals, marginals) of the state as one choice."""
         names = [*self.checked.actions, ""]
-        choices = []
-        actions = set()
-        at = 0
+        actions, choices, at = set(), [], 0
         while at < len(key):
-            action = int(key[at])
-            size = int(key[at + 1])
-            boxes = [self.marginals[j] for j in key[at + 2 : at + 2 + size]]
-            choices.append((names[action], boxes))
+            action, size = key[at : at + 2].tolist()
             actions.add(action)
+            choices.append((names[action], [self.marginals[j] for j in key[at + 2 :][:size]]))
             at += 2 + size
         action = actions.pop() if len(actions) == 1 else len(names) - 1
         number = self._add_distribution(random_choice(choices, self.state()), action, 0)
