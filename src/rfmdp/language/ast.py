@@ -93,13 +93,10 @@ def _refilled(value: Any, rest: Iterator[Expr]) -> Any:
 
 
 class Literal(Expr):
-    """A number or a truth value; the Python type of `value` is the type of the literal.
-
-    exact : the number as it was written or computed, where the float `value` was rounded
-    """
+    """A number or a truth value; the Python type of `value` is the type of the literal."""
 
     value: bool | int | float
-    exact: Fraction | None = field(default=None, compare=False)
+    exact: Fraction | None = field(default=None, compare=False)  # what `value` was rounded from
 
     @property
     def type(self) -> Type:
@@ -173,17 +170,12 @@ class ModelType(Enum):
 
 
 class Definition(Node):
-    """`const type name = value;`, `formula name = value;` or `label "name" = value;`.
+    """`const type name = value;`, `formula name = value;` or `label "name" = value;`."""
 
-    kind : "constant", "formula" or "label"; of a name in a property file, also "property"
-    value : None for a constant that the text leaves open
-    type : of a constant
-    """
-
-    kind: str
+    kind: str  # "constant", "formula" or "label"; in scopes of properties, also "property"
     name: str
-    value: Expr | None
-    type: Type | None = None
+    value: Expr | None  # None for a constant that the text leaves open
+    type: Type | None = None  # of a constant
 
     @property
     def key(self) -> str:
@@ -282,12 +274,9 @@ class RenamedModule(Node):
 
 
 class RewardItem(Node):
-    """`guard : value;` of states, or `[action] guard : value;` of transitions.
+    """`guard : value;` of states, or `[action] guard : value;` of transitions."""
 
-    action : None for states, "" for `[]`, otherwise the action
-    """
-
-    action: str | None
+    action: str | None  # None for states, "" for `[]`
     guard: Expr
     value: Expr
 
@@ -359,12 +348,9 @@ class LongRunReward(Expr):
 
 
 class Probability(Expr):
-    """`P agent nature bound [ path ]`; without bound it is `=?`.
+    """`P agent nature bound [ path ]`; without bound it is `=?`."""
 
-    agent, nature : None where the text does not say
-    """
-
-    agent: Direction | None
+    agent: Direction | None  # None: the text does not say
     nature: Direction | None
     bound: Bound | None
     path: Expr
@@ -396,10 +382,7 @@ OPERATORS = (Probability, Reward, Filter)  # what is evaluated on its own
 
 
 class Unreadable(Expr):
-    """The text of a property that cannot be read, or is not supported; others of a file still run.
-
-    Its position is that of the mistake.
-    """
+    """The text of a property that cannot be read, or is not supported, placed at the mistake."""
 
     text: str
     reason: str

@@ -98,8 +98,6 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     allowed only where all probabilities are known.
 
     A state without choice gets a self-loop, with a warning.
-
-    progress : called now and then, see `frontier.Progress`
     """
     explorer = StateExplorer(checked)
     try:
@@ -149,10 +147,7 @@ def completed(
 def warn_of_states(
     checked: CheckedModel, dead: int, first_dead: Int32Array, explorer: StateExplorer
 ) -> None:
-    """Say what was made of states that are probably not meant so.
-
-    dead : number of states without a choice; first_dead : (1, vars) if there is one
-    """
+    """Say what was made of states without a choice (some, and the first of them), or with many."""
     texts = []
     if dead:
         first = State(checked, first_dead[0])
@@ -349,11 +344,8 @@ def _mean(items: Sequence[RewardItem], checked: CheckedModel) -> Expr:
 
 
 def _choices(action: str | None, checked: CheckedModel) -> Expr:
-    """Return how many choices of a state have a label: combinations of one command per module.
-
-    Commands without label are choices by themselves.
-    """
-    enabled = []  # commands, by module
+    """Return how many choices of a state have a label: combinations of one command per module."""
+    enabled = []  # commands, by module; those without a label are choices by themselves
     for module in checked.modules:
         guards = [c.guard for c in module.commands if c.action == action]
         if guards:

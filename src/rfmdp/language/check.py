@@ -84,11 +84,6 @@ def check_model(
 
     constants : values of constants that the model leaves open; a string is read as an expression
     also_known : names that may be in `constants` although only a property file has them
-
-    >>> from rfmdp.language.parse import parse_model
-    >>> text = "const int N; module m x : [0..N]; [] x<N -> (x'=x+1); endmodule"
-    >>> check_model(parse_model(text), {"N": 3}).variables[0].high
-    3
     """
     source = model.source
     inputs = plain_values(constants)

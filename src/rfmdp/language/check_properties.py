@@ -69,10 +69,7 @@ def check_property(
     model: CheckedModel,
     constants: Constants | None = None,
 ) -> CheckedProperty:
-    """Return a property of a file resolved against a model.
-
-    constants : values of constants that the file leaves open
-    """
+    """Return a property of a file resolved against a model, with constants that the file needs."""
     check_file(file, model)
     scope = _Scope(file, model, constants or {})
     expression = scope.resolved(prop.expression)

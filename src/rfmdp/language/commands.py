@@ -145,10 +145,7 @@ class CommandRecords:
 
 
 def _by_value(variable: Variable, boxes: Sequence[tuple[int, Box]]) -> list[list[int]]:
-    """Return, for every value of a variable, the commands that it may enable.
-
-    The list is empty if the variable tells nothing, or has too many values.
-    """
+    """Return, for every value of a variable, the commands that it may enable; [] if all may."""
     size = variable.high - variable.low + 1
     if size > MOST_BUCKETS or not any(variable.name in box for _, box in boxes):
         return []
@@ -265,11 +262,7 @@ def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArra
 
 
 def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: State) -> NamedBox:
-    """Return the marginal of a random choice; it must have no intervals.
-
-    choices : action and marginals of every choice
-    state : where it is met first
-    """
+    """Return the marginal of a random choice among actions, each with marginals; no intervals."""
     vectors, outcomes = [], []
     for action, boxes in choices:
         vector = np.ones(1)

@@ -104,10 +104,7 @@ class StateExplorer:
             yield self.take()
 
     def expand(self, words: IntArray, first: int, last: int) -> tuple[AnyArray, ...]:
-        """Return the rows, marginals and successors of states first..last of all states (S, W).
-
-        These are ascending, and all that can be reached.
-        """
+        """Return the arrays of states first..last of all that can be reached (S, W), ascending."""
         if self.memory[addresses.STATES] != len(words):
             self._begin(words)
         self.memory[addresses.EXPANDED] = first

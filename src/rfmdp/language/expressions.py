@@ -93,10 +93,7 @@ def _bottom_up(
 
 
 def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
-    """Return the type of an expression, or raise its first mistake.
-
-    names : the type of every constant and variable that may appear
-    """
+    """Return the type of an expression over names with types, or raise its first mistake."""
     return fold(expr, lambda node, below: node_type(node, below, names, source))
 
 
@@ -170,11 +167,7 @@ def is_nested(path: Expr) -> bool:
 
 
 def write_expression(expr: Expr) -> str:
-    """Return the text of an expression or property.
-
-    >>> write_expression(Unary("-", Binary("+", Name("a"), Name("b"))))
-    '-(a+b)'
-    """
+    """Return the text of an expression or property."""
     return fold(expr, _fragment)[1]
 
 

@@ -23,7 +23,6 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.kernels import addresses as op
-from rfmdp.kernels.addresses import HEADER, STACK
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY
 from rfmdp.language.expressions import fold, node_type
@@ -38,9 +37,9 @@ JUMPS = {"=": op.IF_EQ, "!=": op.IF_NE, "<": op.IF_LT, "<=": op.IF_LE}
 JUMPS |= {">": op.IF_GT, ">=": op.IF_GE}
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 INT_OPERATIONS = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "^": op.POWER}
-INT_FUNCTIONS = {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER}
+INT_OPERATIONS |= {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER}
 OPERATIONS = {"+": op.FADD, "-": op.FSUBTRACT, "*": op.FMULTIPLY, "/": op.FDIVIDE, "^": op.FPOWER}
-FUNCTIONS = {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
+OPERATIONS |= {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
 ROUNDINGS = {"floor": op.FLOOR, "ceil": op.CEIL, "round": op.ROUND}
 COMPARISONS = {"=": op.EQ, "!=": op.NE, "<": op.LT, "<=": op.LE}
 FLOAT_COMPARISONS = {"=": op.FEQ, "!=": op.FNE, "<": op.FLT, "<=": op.FLE}
@@ -111,7 +110,7 @@ class Memory:
     """The ints of the machine as they are laid out."""
 
     def __init__(self) -> None:
-        self.ints: list[int] = [0] * HEADER
+        self.ints: list[int] = [0] * op.HEADER
 
     def add(self, *values: int) -> int:
         """Append a record and return its address."""
@@ -175,7 +174,7 @@ class Program:
 
     def ints(self) -> IntArray:
         """Return the memory, with room for the stack of calls at its end."""
-        self.memory.ints[STACK] = len(self.memory.ints)
+        self.memory.ints[op.STACK] = len(self.memory.ints)
         return np.array([*self.memory.ints, *[0] * (len(self._routines) + 1)], dtype=np.int64)
 
     def floats(self) -> FloatArray:
@@ -262,17 +261,14 @@ class Program:
             case Unary("-"):
                 yield self._value(step.operands[0])
                 self._negated(number, step)
-            case Binary(sign) if step.type is not Type.BOOL:
-                operations = OPERATIONS if step.type is Type.DOUBLE else INT_OPERATIONS
-                yield from self._folded(number, step, operations[sign])
             case Call(name) if name in ROUNDINGS:
                 yield self._value(step.operands[0])
                 whole = self._steps[step.operands[0]].type is not Type.DOUBLE
                 operation = op.MOVE if whole else ROUNDINGS[name]
                 self._add(operation, self._cell(number), self._cell(step.operands[0]))
-            case Call(name):
-                functions = FUNCTIONS if step.type is Type.DOUBLE else INT_FUNCTIONS
-                yield from self._folded(number, step, functions[name])
+            case Call(word) | Binary(word) if step.type is not Type.BOOL:
+                operations = OPERATIONS if step.type is Type.DOUBLE else INT_OPERATIONS
+                yield from self._folded(number, step, operations[word])
             case Binary(sign) if sign not in DECIDED_BY:
                 yield from self._compared(number, step, sign)
             case _:

@@ -42,13 +42,7 @@ class SourceText:
     filename: str = "<text>"
 
     def error(self, position: Position, reason: str) -> PrismSourceError:
-        r"""Return (not raise) the error for `position`: place, reason, source line, caret.
-
-        >>> print(SourceText("dtmc\nmodul x", "a.prism").error(Position(2, 1), "no such thing"))
-        a.prism:2:1: no such thing
-        modul x
-        ^
-        """
+        """Return (not raise) the error for `position`: place, reason, source line, caret."""
         head = f"{self.filename}:{position.line}:{position.column}: {reason}"
         if position == NOWHERE:
             head = f"{self.filename}: {reason}"
