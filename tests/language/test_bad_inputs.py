@@ -133,7 +133,7 @@ PROPERTIES = [
     ('temporal at top', 'F x=1', 1, 1, "expected a state formula, found 'F'; write path formulas inside P or R, and below other operators in parentheses"),
     ('R without operator', 'R [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max', 'min' or '{', found '['"),
     ('two quantifiers too many', 'Pmaxminmax=? [ F x=1 ]', 1, 12, "expected an expression, found '?'; did you mean 'Pminmax' instead of 'Pmaxminmax'?"),
-    ('P inside a bound', 'P>=P=? [ X b ] [ F b ]', 1, 10, 'expected an expression without P, R or path operators'),
+    ('P inside a bound', 'P>=P=? [ X b ] [ F b ]', 1, 4, 'expected a constant expression'),
     ('unknown filter', 'filter(mean, P=? [ F b ])', 1, 8, "unknown filter 'mean'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range"),
     ('braces after C', 'R=? [ C{gamma=1}<=3 ]', 1, 9, "expected 'discount=...' in the braces after 'C'"),
     ('unknown name', 'P=? [ F y=1 ]', 1, 9, "unknown name 'y'; it must be a constant, formula or variable"),

@@ -26,12 +26,10 @@ from rfmdp.language.expressions import fold, node_type, require
 from rfmdp.language.names import (
     Constants,
     all_modules,
-    check_inputs,
     meanings,
-    plain_values,
+    model_texts,
     require_values,
     substitute,
-    with_inputs,
 )
 from rfmdp.language.program import Expressions, Program
 from rfmdp.language.source import Position, PrismSourceError, SourceText
@@ -86,7 +84,6 @@ def check_model(
     also_known : names that may be in `constants` although only a property file has them
     """
     source = model.source
-    inputs = plain_values(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
     check_unique([("module", m.name, m.position) for m in model.modules], source)
@@ -101,10 +98,9 @@ def check_model(
     check_unique(named, source)
     named = [("reward structure", r.name, r.position) for r in model.rewards if r.name is not None]
     check_unique(named, source)
-    check_inputs(inputs, model, also_known)
+    texts = model_texts(model, constants, also_known)
     types = {d.name: d.type for d in model.definitions if d.type is not None}
     types |= {v.name: Type.BOOL if v.lower is None else Type.INT for v, _ in declared}
-    texts = with_inputs(model.definitions, inputs, source)
     resolver = Resolver(meanings(texts, types, source), types, source)
     numbers = {d.name: resolver.meanings.get(d.name) for d in model.definitions if d.type}
     values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}

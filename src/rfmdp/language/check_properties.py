@@ -13,23 +13,8 @@ from rfmdp.language import ast as tree
 from rfmdp.language.ast import Binary, Definition, Expr, Label, Literal, Name, Type, Unary
 from rfmdp.language.check import BUILT_IN_LABELS, CheckedModel, check_unique
 from rfmdp.language.evaluate import evaluate, exact_value, simplify
-from rfmdp.language.expressions import (
-    fold,
-    is_nested,
-    node_type,
-    path_operators,
-    require,
-    rewrite,
-    type_of,
-)
-from rfmdp.language.names import (
-    Constants,
-    meanings,
-    references,
-    require_values,
-    substitute,
-    with_inputs,
-)
+from rfmdp.language.expressions import fold, is_nested, node_type, path_operators, require, rewrite
+from rfmdp.language.names import Constants, resolved, with_inputs
 from rfmdp.language.source import Position, SourceText, question
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
@@ -133,10 +118,7 @@ class _Scope:
 
     def resolved(self, text: Expr) -> Expr:
         """Return an expression with its names, labels and names of properties replaced."""
-        values = meanings(self._definitions, self._types, self.source, references(text))
-        text = substitute(text, values)
-        require_values([text], self._definitions, self.source)
-        return text
+        return resolved(text, self._definitions, self._types, self.source)
 
     def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
         """Return the type of a node and check its operands."""
@@ -218,7 +200,7 @@ class _Scope:
     ) -> Literal:
         """Return a constant within limits, which remembers the number as it was written."""
         expr = self.resolved(expr)
-        require(expr, type_, type_of(expr, self._types, self.source), what, self.source)
+        require(expr, type_, fold(expr, self.type_of), what, self.source)
         value = evaluate(expr, {}, self.source)
         value = value if type_ is Type.INT else float(value)
         if not least <= value <= most:

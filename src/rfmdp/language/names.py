@@ -40,7 +40,7 @@ def meanings(
     texts: Mapping[str, Definition],
     types: Mapping[str, Type],
     source: SourceText,
-    first: Iterable[str] | None = None,
+    wanted: Iterable[str] | None = None,
 ) -> dict[str, Expr]:
     """Return what names stand for, with the names inside of that replaced.
 
@@ -48,33 +48,33 @@ def meanings(
 
     texts : definitions by their keys
     types : of all names, so that an error tells a variable from an unknown name
-    first : the names that matter, with all that they need; all of them by default
+    wanted : the names that matter, with all that they need; all of them by default
     """
-    graph: dict[str, set[str]] = {}
-    pending = [*(texts if first is None else first)]
-    while pending:
-        name = pending.pop()
-        if name in texts and name not in graph:
-            value = texts[name].value
-            graph[name] = set() if value is None else references(value) & texts.keys()
-            pending += graph[name]
-    open_ = {name for name in graph if texts[name].value is None}
+    open_ = {name for name, text in texts.items() if text.value is None}
     values: dict[str, Expr] = {}
-    for name in dependency_order(graph, texts, source):
+    for name in in_order(texts, source, wanted):
         text = texts[name]
         value, type_ = text.value, text.type
         if value is None:
             continue
         values[name] = substitute(value, values)
         if type_ is not None:
-            require(
-                value, type_, type_of(values[name], types, source), f"constant '{name}'", source
-            )
+            what, found = f"constant '{name}'", type_of(values[name], types, source)
+            require(value, type_, found, what, source)
             if not references(values[name]) & open_:
                 number = evaluate(values[name], {}, source)
                 number = float(number) if type_ is Type.DOUBLE else number
                 values[name] = Literal(number, position=text.position)
     return values
+
+
+def resolved(
+    expr: Expr, texts: Mapping[str, Definition], types: Mapping[str, Type], source: SourceText
+) -> Expr:
+    """Return an expression with all names replaced by what they stand for."""
+    expr = substitute(expr, meanings(texts, types, source, references(expr)))
+    require_values([expr], texts, source)
+    return expr
 
 
 def require_values(
@@ -112,14 +112,21 @@ def plain_values(constants: Constants | None) -> dict[str, bool | int | float | 
     return values
 
 
-def check_inputs(inputs: Constants, file: tree.ModelFile, also_known: Collection[str]) -> None:
-    """Raise if a value is given for something that is no constant or that has a value."""
-    places = {d.name: d.position for d in file.definitions if d.kind == "constant"}
+def model_texts(
+    model: tree.ModelFile, constants: Constants | None, also_known: Collection[str]
+) -> dict[str, Definition]:
+    """Return the definitions of a model by their keys, with the constants that the user gives.
+
+    Or raise if one of these is no constant, or has a value in the text.
+    """
+    inputs = plain_values(constants)
+    places = {d.name: d.position for d in model.definitions if d.kind == "constant"}
     for name in inputs:
-        if name not in file.open and (name in places or name not in also_known):
-            listed = ", ".join(c for c in places if c in file.open) or "none"
+        if name not in model.open and (name in places or name not in also_known):
+            listed = ", ".join(c for c in places if c in model.open) or "none"
             reason = f"the text has no constant '{name}' without a value; such constants: {listed}"
-            raise file.source.error(places.get(name, NOWHERE), reason)
+            raise model.source.error(places.get(name, NOWHERE), reason)
+    return with_inputs(model.definitions, inputs, model.source)
 
 
 def _read(constant: Definition, text: str, source: SourceText) -> Value:
@@ -162,13 +169,20 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return rewrite(expr, change) if values else expr
 
 
-def dependency_order(
-    graph: Mapping[str, Iterable[str]], texts: Mapping[str, Definition], source: SourceText
+def in_order(
+    texts: Mapping[str, Definition], source: SourceText, wanted: Iterable[str] | None = None
 ) -> list[str]:
-    """Return the keys of `graph` so that each comes after those it needs, or raise a cycle."""
-    needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
+    """Return some names (by default all) and those they need before them, or raise a cycle."""
+    graph: dict[str, list[str]] = {}
+    pending = [*(texts if wanted is None else wanted)]
+    while pending:
+        name = pending.pop()
+        if name in texts and name not in graph:
+            value = texts[name].value
+            graph[name] = [] if value is None else sorted(references(value) & texts.keys())
+            pending += graph[name]
     try:
-        return list(TopologicalSorter(needs).static_order())
+        return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         cycle: list[str] = error.args[1][::-1]
         first = min(range(len(cycle) - 1), key=lambda k: texts[cycle[k]].position)
@@ -183,13 +197,12 @@ def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tre
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
     by_name = {module.name: module for module in model.modules}
-    graph = {m.name: {m.base} if isinstance(m, tree.RenamedModule) else () for m in model.modules}
-    texts = {
-        m.name: Definition("renamed module", m.name, None, position=m.position)
-        for m in model.modules
-    }
+    texts = {}
+    for m in model.modules:
+        base = Name(m.base) if isinstance(m, tree.RenamedModule) else None
+        texts[m.name] = Definition("renamed module", m.name, base, position=m.position)
     modules: dict[str, tree.Module] = {}
-    for name in dependency_order(graph, texts, source):
+    for name in in_order(texts, source):
         module = by_name[name]
         if isinstance(module, tree.Module):
             modules[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
@@ -202,20 +215,16 @@ def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tre
 
 
 def _renamed(base: tree.Module, renamed: tree.RenamedModule, source: SourceText) -> tree.Module:
-    new: dict[str, tree.Renaming] = {}
+    names: dict[str, str] = {}
     for renaming in renamed.renamings:
-        if renaming.old in new:
+        if renaming.old in names:
             reason = f"'{renaming.old}' must be renamed only once"
             raise source.error(renaming.position, reason)
-        new[renaming.old] = renaming
+        names[renaming.old] = renaming.new
     for variable in base.variables:
-        if variable.name not in new:
-            reason = (
-                f"module '{renamed.name}' must rename every variable of '{base.name}', "
-                f"found none for '{variable.name}'"
-            )
-            raise source.error(renamed.position, reason)
-    names = {old: renaming.new for old, renaming in new.items()}
+        if variable.name not in names:
+            reason = f"module '{renamed.name}' must rename every variable of '{base.name}'"
+            raise source.error(renamed.position, f"{reason}, found none for '{variable.name}'")
     variables, commands = _rename((base.variables, base.commands), names)
     return tree.Module(renamed.name, variables, commands, position=renamed.position)
 

@@ -100,26 +100,12 @@ def parse_property_file(text: str, filename: str = "<properties>") -> ast.Proper
     Single properties that cannot be read, or are not supported, raise when they are checked.
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
-    items, unreadable = _readable(source)
-    properties = [item for item in items if isinstance(item, ast.PropertyDefinition)]
-    definitions = tuple(item for item in items if isinstance(item, ast.Definition))
-    for value in (d.value for d in definitions if d.value is not None):
-        for node in nodes(value):
-            if not isinstance(node, ast.PLAIN):
-                reason = "expected an expression without P, R or path operators"
-                raise source.error(node.position, reason)
-    in_order = tuple(sorted([*properties, *unreadable], key=lambda prop: prop.position))
-    return ast.PropertyFile(definitions, source, properties=in_order)
-
-
-def _readable(source: SourceText) -> tuple[tuple[Node, ...], list[ast.PropertyDefinition]]:
-    """Return what can be read of a file, and the properties that cannot."""
-    text = source.text
+    text, items = source.text, None
     unreadable: list[ast.PropertyDefinition] = []
     errors: list[PrismSourceError] = []
-    while True:
+    while items is None:
         try:
-            items = _parse(SourceText(text, source.filename), "properties")
+            items = _parse(SourceText(text, filename), "properties")
         except PrismSourceError as error:
             begin, end = _statement(text, error)
             statement = text[begin:end]
@@ -128,10 +114,17 @@ def _readable(source: SourceText) -> tuple[tuple[Node, ...], list[ast.PropertyDe
             errors.append(error)
             unreadable.append(_unreadable(source, begin, statement, error))
             text = text[:begin] + re.sub(r"[^\n]", " ", statement) + text[end:]
-            continue
-        if len(errors) > 1 and not any(isinstance(item, ast.PropertyDefinition) for item in items):
-            raise errors[0]  # this is no file of properties
-        return items, unreadable
+    properties = [item for item in items if isinstance(item, ast.PropertyDefinition)]
+    if len(errors) > 1 and not properties:
+        raise errors[0]  # this is no file of properties
+    definitions = tuple(item for item in items if isinstance(item, ast.Definition))
+    for value in (d.value for d in definitions if d.value is not None):
+        for node in nodes(value):
+            if not isinstance(node, ast.PLAIN):
+                reason = "expected an expression without P, R or path operators"
+                raise source.error(node.position, reason)
+    in_order = tuple(sorted([*properties, *unreadable], key=lambda prop: prop.position))
+    return ast.PropertyFile(definitions, source, properties=in_order)
 
 
 def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
