@@ -57,7 +57,7 @@ MODELS = [
     ('dangling operator', 'const int k = 2 +;\n' + MODEL, 1, 18, "expected an expression, found ';'"),
     ('misplaced not', command('  [] b = !b -> true;'), 5, 10, "expected an operand, found '!'; write the negation in parentheses"),
     ('end of text', 'dtmc\nmodule m\n  x : [0..1];', 3, 14, "expected a name, '[' or 'endmodule', found the end of the text"),
-    ('unknown function', command('  [] sqrt(x)>1 -> true;'), 5, 6, "unknown function 'sqrt'; there are min, max, floor, ceil, round, pow, mod and log"),
+    ('unknown function', command('  [] sqrt(x)>1 -> true;'), 5, 6, "unknown function 'sqrt'; there are min, max, floor, ceil, round, pow, mod, log"),
     ('no modules', 'dtmc\nconst int k = 1;', 1, 1, 'a model must have at least one module'),
     ('module twice', MODEL + 'module m endmodule', 6, 8, "'m' must be defined only once, found a module and a module in line 2"),
     ('variable twice', MODEL + 'module n\n  x : bool;\nendmodule', 7, 3, "'x' must be defined only once, found a variable of module 'n' and a variable of module 'm' in line 3"),

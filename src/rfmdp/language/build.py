@@ -38,7 +38,7 @@ from rfmdp.model.validate import validate
 from rfmdp.ragged import starts
 from rfmdp.record import Provenance
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 WRITTEN = (200.0, 20.0)  # bytes per state and transition of a written model while it is solved
 ZERO, ONE = Literal(0.0), Literal(1.0)
@@ -107,21 +107,18 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     except ModelError as error:
         raise ModelError(f"{checked.source.filename}: {error}") from None
     dead = np.flatnonzero(deadlocks(explored))
-    warn_of_states(checked, len(dead), explored.valuations[dead[:1]], explorer)
-    model = completed(checked, explored, explorer)
+    warn_of_states(explorer, len(dead), explored.valuations[dead[:1]])
+    model = completed(explored, explorer)
     warn_if_touching(model)
     validate(model)  # remembered, so that the first question need not check again
     return model
 
 
 def completed(
-    checked: CheckedModel,
-    explored: FactoredMDP,
-    explorer: StateExplorer,
-    *,
-    every_marginal: bool = False,
+    explored: FactoredMDP, explorer: StateExplorer, *, every_marginal: bool = False
 ) -> FactoredMDP:
     """Return explored states and rows with sets (those of their rows), names, labels, rewards."""
+    checked = explorer.checked
     used: IntArray = np.arange(len(explorer.marginals))
     if not every_marginal:
         explored, used = with_used_marginals(explored)
@@ -144,10 +141,9 @@ def completed(
     )
 
 
-def warn_of_states(
-    checked: CheckedModel, dead: int, first_dead: Int32Array, explorer: StateExplorer
-) -> None:
+def warn_of_states(explorer: StateExplorer, dead: int, first_dead: Int32Array) -> None:
     """Say what was made of states without a choice (some, and the first of them), or with many."""
+    checked = explorer.checked
     texts = []
     if dead:
         first = State(checked, first_dead[0])
@@ -180,9 +176,8 @@ class TextRows:
         if self._explorer is None:
             self._explorer = StateExplorer(self.checked)
         arrays = self._explorer.expand(self.words, first, last)
-        packing = self._explorer.packing
-        explored = _in_order(packing, self.words[first:last], first, *arrays)
-        return completed(self.checked, explored, self._explorer)
+        explored = _in_order(self._explorer.packing, self.words[first:last], first, arrays)
+        return completed(explored, self._explorer)
 
     def whole(self) -> FactoredMDP:
         """Return the model, as long as there is memory for it."""
@@ -203,14 +198,10 @@ def watching_memory(progress: Progress | None) -> Progress:
 
 
 def _in_order(
-    packing: Packing,
-    words: IntArray,
-    first: int,
-    rows: Int32Array,
-    marginals: Int32Array,
-    successors: Int32Array,
+    packing: Packing, words: IntArray, first: int, arrays: tuple[AnyArray, ...]
 ) -> FactoredMDP:
     """Return a model of some states, from `first` on in the order of all, with rows or without."""
+    rows, marginals, successors = arrays
     return FactoredMDP(
         row_ptr=starts(np.bincount(rows[:, 0] - first, minlength=len(words))),
         row_actions=rows[:, 1].copy(),
@@ -275,10 +266,10 @@ def _explored(checked: CheckedModel, progress: Progress | None, blocks: int | No
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     stuck = np.sort(rank[np.concatenate(dead)])
-    warn_of_states(checked, len(stuck), packing.unpack(words[stuck[:1]]), explorer)
-    states = _in_order(packing, words, 0, *explorer.take())
+    warn_of_states(explorer, len(stuck), packing.unpack(words[stuck[:1]]))
+    states = _in_order(packing, words, 0, explorer.take())
     states = replace(states, initial=np.sort(rank[: explorer.initial]).astype(np.int64))
-    frame = completed(checked, states, explorer, every_marginal=True)
+    frame = completed(states, explorer, every_marginal=True)
     if len(stuck):
         where = np.zeros(len(words), dtype=np.bool_)
         where[stuck] = True

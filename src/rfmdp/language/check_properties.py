@@ -205,7 +205,7 @@ class _Scope:
         value = value if type_ is Type.INT else float(value)
         if not least <= value <= most:
             raise self.source.error(expr.position, f"{what} must be {words}, found {value}")
-        return Literal(value, exact_value(expr), position=expr.position)
+        return Literal(value, fold(expr, exact_value), position=expr.position)
 
     def _structure(self, structure: str | Expr | None, position: Position) -> Literal:
         """Return the number, from 1, of the rewards that are measured."""

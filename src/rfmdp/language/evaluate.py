@@ -48,12 +48,8 @@ def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Valu
     return value
 
 
-def exact_value(expr: Expr) -> Fraction | None:
-    """Return the value of a sum, difference, product or quotient of literals, None for others."""
-    return fold(expr, _exact)
-
-
-def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
+def exact_value(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
+    """Return the value of a sum, difference, product or quotient of exact ones, None for others."""
     if isinstance(node, Literal):
         return Fraction(node.value) if isinstance(node.value, int) else node.exact
     operands = [x for x in below if x is not None]

@@ -65,8 +65,8 @@ class StateExplorer:
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
         self._distributions = Buffer(np.int64, 3)
         self._support = Buffer(np.int64)
-        self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
-        self._successors = np.empty(ROOM, dtype=np.int32)
+        rows, marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
+        self._written = rows, marginals, np.empty(ROOM, dtype=np.int32)  # and successors
         self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
         self._delta = np.zeros((self.records.outcomes, packing.words), dtype=np.int64)
         self._key: AnyArray = np.empty(64, dtype=np.int64)
@@ -114,8 +114,7 @@ class StateExplorer:
 
     def take(self) -> tuple[AnyArray, ...]:
         """Return views of the rows that were found, and begin again to write rows."""
-        arrays = self._rows, self._marginals, self._successors
-        views = tuple(a[: self.memory[c]] for a, c in zip(arrays, COUNTERS, strict=True))
+        views = tuple(a[: self.memory[c]] for a, c in zip(self._written, COUNTERS, strict=True))
         self.memory[list(COUNTERS)] = 0
         return views
 
@@ -136,7 +135,7 @@ class StateExplorer:
                     *(self._distributions.array, self._support.array),
                 ),
                 (self.states.packed, self.states.table),
-                (self._rows, self._marginals, self._successors),
+                self._written,
                 (self._tensor, self._delta),
                 pause,
             )
@@ -179,8 +178,7 @@ class StateExplorer:
         self._room = self._room * 2 if again else 1024
         more = self._room + int(memory[addresses.WIDEST])
         self.states.make_room(int(memory[addresses.STATES]), more)
-        arrays = self._rows, self._marginals, self._successors
-        for array, used in zip(arrays, COUNTERS, strict=True):
+        for array, used in zip(self._written, COUNTERS, strict=True):
             grow(array, int(memory[used]) + more)
         grow(self._tensor, int(memory[addresses.WIDEST]))
         grow(self._key, int(memory[addresses.KEY_SIZE]))

@@ -192,7 +192,7 @@ def _fragment(node: Expr, below: tuple[Fragment, ...]) -> Fragment:
             condition, then = (_at_least(fragment, LOOSEST + 1) for fragment in below[:2])
             return LOOSEST, f"{condition} ? {then} : {_at_least(below[2], LOOSEST)}"
         case Call(function):
-            return TIGHTEST, f"{function}({_separated(below)})"
+            return TIGHTEST, f"{function}({', '.join(text for _, text in below)})"
         case tree.Path():
             return _path(node, below)
     return TIGHTEST, _property(node, below)
@@ -217,7 +217,7 @@ def _property(node: Expr, below: tuple[Fragment, ...]) -> str:
             head = "R" if structure is None else f"R{{{name}}}"
             return f"{head}{_quantifier(node)}{_query(node.bound, below[-2:])} [ {below[-1][1]} ]"
         case tree.Filter(operator):
-            return f"filter({operator}, {_separated(below)})"
+            return f"filter({operator}, {', '.join(text for _, text in below)})"
         case tree.Unreadable(text):
             return text
     raise TypeError(f"{type(node).__name__} has no text; add it here")
@@ -272,7 +272,3 @@ def _literal(value: bool | int | float) -> Fragment:
 
 def _at_least(fragment: Fragment, precedence: int) -> str:
     return fragment[1] if fragment[0] >= precedence else f"({fragment[1]})"
-
-
-def _separated(fragments: tuple[Fragment, ...]) -> str:
-    return ", ".join(text for _, text in fragments)

@@ -22,6 +22,8 @@ from rfmdp.language.expressions import nodes, require, rewrite, type_of
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 
 Constants: TypeAlias = Mapping[str, bool | int | float | str]
+Texts: TypeAlias = Mapping[str, Definition]  # by their keys
+Types: TypeAlias = Mapping[str, Type]
 
 
 def with_inputs(
@@ -37,16 +39,12 @@ def with_inputs(
 
 
 def meanings(
-    texts: Mapping[str, Definition],
-    types: Mapping[str, Type],
-    source: SourceText,
-    wanted: Iterable[str] | None = None,
+    texts: Texts, types: Types, source: SourceText, wanted: Iterable[str] | None = None
 ) -> dict[str, Expr]:
     """Return what names stand for, with the names inside of that replaced.
 
     A constant stands for a `Literal`, unless it is open or needs one that is.
 
-    texts : definitions by their keys
     types : of all names, so that an error tells a variable from an unknown name
     wanted : the names that matter, with all that they need; all of them by default
     """
@@ -68,18 +66,14 @@ def meanings(
     return values
 
 
-def resolved(
-    expr: Expr, texts: Mapping[str, Definition], types: Mapping[str, Type], source: SourceText
-) -> Expr:
+def resolved(expr: Expr, texts: Texts, types: Types, source: SourceText) -> Expr:
     """Return an expression with all names replaced by what they stand for."""
     expr = substitute(expr, meanings(texts, types, source, references(expr)))
     require_values([expr], texts, source)
     return expr
 
 
-def require_values(
-    exprs: Iterable[Expr], texts: Mapping[str, Definition], source: SourceText
-) -> None:
+def require_values(exprs: Iterable[Expr], texts: Texts, source: SourceText) -> None:
     """Raise if expressions use constants that have no value."""
     open_ = {name: text.position for name, text in texts.items() if text.value is None}
     used = {name for expr in exprs for name in references(expr)} if open_ else set()
@@ -169,9 +163,7 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return rewrite(expr, change) if values else expr
 
 
-def in_order(
-    texts: Mapping[str, Definition], source: SourceText, wanted: Iterable[str] | None = None
-) -> list[str]:
+def in_order(texts: Texts, source: SourceText, wanted: Iterable[str] | None = None) -> list[str]:
     """Return some names (by default all) and those they need before them, or raise a cycle."""
     graph: dict[str, list[str]] = {}
     pending = [*(texts if wanted is None else wanted)]

@@ -20,7 +20,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from rfmdp.language import ast
 from rfmdp.language.ast import Expr, Node
-from rfmdp.language.expressions import nodes
+from rfmdp.language.expressions import ARITY, nodes
 from rfmdp.language.rules import RULES, BuildError, place_of
 from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText, nearest
 
@@ -58,9 +58,8 @@ UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
     "E": ("'E [ ... ]'", "use Pmax=? [ ... ] > 0"),
     "A": ("'A [ ... ]'", "use Pmin=? [ ... ] >= 1"),
 }
-FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 QUANTIFIERS = ("min", "max", "minmin", "minmax", "maxmin", "maxmax")
-COMMON_WORDS = (*FUNCTIONS, "const", "formula", "label", "true", "false")
+COMMON_WORDS = (*ARITY, "const", "formula", "label", "true", "false")
 MODEL_WORDS = (*COMMON_WORDS, *(kind.value for kind in ast.ModelType), "int", "double", "bool",
                "global", "module", "endmodule", "init", "endinit", "rewards",
                "endrewards")  # fmt: skip
@@ -252,8 +251,7 @@ def _token_error(error: UnexpectedToken) -> BuildError:
         text = f"'{token[:SHOWN]}'"
     last = error.interactive_parser.parser_state.value_stack[-1:]
     if token.type == "LPAR" and last and isinstance(last[0], ast.Name):
-        listed = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
-        reason = f"unknown function '{last[0].name[:SHOWN]}'; there are {listed}"
+        reason = f"unknown function '{last[0].name[:SHOWN]}'; there are {', '.join(ARITY)}"
         return BuildError(last[0].position, reason)
     if token.type in PATH_START and "P" in accepted:
         reason = f"expected a state formula, found {text}"

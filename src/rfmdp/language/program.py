@@ -125,8 +125,7 @@ class Memory:
 class Target:
     """A place in the code that is not known yet."""
 
-    def __init__(self) -> None:
-        self.place = -1
+    place = -1
 
 
 class Program:

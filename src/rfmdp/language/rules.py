@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 from lark import Token
 
@@ -20,7 +20,6 @@ from rfmdp.language.expressions import BINARY, RIGHT, UNARY
 from rfmdp.language.source import Position, question
 from rfmdp.objective import Direction
 
-T = TypeVar("T")
 Players = tuple[Direction | None, Direction | None]  # agent and nature
 
 MAX_INT = 2**31 - 1
@@ -30,10 +29,8 @@ MODEL_TYPES = {kind.value: kind for kind in ModelType}
 MODEL_TYPES |= {"probabilistic": ModelType.DTMC, "nondeterministic": ModelType.MDP}
 # Words that are no keywords of PRISM itself, hence possible names, but that begin other models.
 OTHER_MODEL_TYPES = {"ipomdp", "ictmc", "smg", "csg", "stpg", "lts", "ma"}
-CONSTANT_TYPES = {kind.value: kind for kind in ast.Type} | {
-    "rate": ast.Type.DOUBLE,
-    "prob": ast.Type.DOUBLE,
-}
+CONSTANT_TYPES = {kind.value: kind for kind in ast.Type}
+CONSTANT_TYPES |= dict.fromkeys(("rate", "prob"), ast.Type.DOUBLE)
 MODEL_TYPE, INITIAL = "model type", "'init ... endinit'"  # what a model has once
 
 
@@ -53,7 +50,7 @@ def place_of(item: Token | Node) -> Position:
 
 
 def _model(*items: Any) -> ast.ModelFile:
-    parts = [item for item in items if isinstance(item, ast.Definition)]
+    parts = _all_of(items, ast.Definition)
     (types, inits) = ([x for x in parts if x.kind == kind] for kind in (MODEL_TYPE, INITIAL))
     for part in (*types[1:], *inits[1:]):
         raise BuildError(part.position, f"a model must have only one {part.kind}, found a second")
@@ -61,7 +58,7 @@ def _model(*items: Any) -> ast.ModelFile:
         type=MODEL_TYPES[types[0].name] if types else None,
         definitions=tuple(part for part in parts if part.kind not in (MODEL_TYPE, INITIAL)),
         globals=_all_of(items, ast.VariableDeclaration),
-        modules=tuple(item for item in items if isinstance(item, ast.Module | ast.RenamedModule)),
+        modules=_all_of(items, ast.Module, ast.RenamedModule),
         rewards=_all_of(items, ast.RewardStructure),
         init=inits[0].value if inits else None,
     )
@@ -222,13 +219,9 @@ def _unquoted(token: Token) -> str:
     return name
 
 
-def _all_of(items: Sequence[object], kind: type[T]) -> tuple[T, ...]:
-    """Return the items of one kind, in order."""
-    return tuple(item for item in items if isinstance(item, kind))
-
-
-def _text(token: Token | None) -> str | None:
-    return None if token is None else str(token)
+def _all_of(items: Sequence[Any], *kinds: type[Node]) -> tuple[Any, ...]:
+    """Return the items of some kinds, in order."""
+    return tuple(item for item in items if isinstance(item, kinds))
 
 
 RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts make
@@ -258,7 +251,9 @@ RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts ma
     "unlimited": _unlimited,
     "range": lambda lower, upper: (lower, upper),
     "boolean": lambda: (None, None),
-    "command": lambda _, action, guard, *updates: ast.Command(_text(action), guard, updates),
+    "command": lambda _, action, guard, *updates: ast.Command(
+        action and str(action), guard, updates
+    ),
     "certain": lambda *assignments: _update(ast.Literal(1.0), *assignments),
     "update": _update,
     "interval": lambda _, lower, upper: ast.ProbabilityInterval(lower, upper),
