@@ -118,7 +118,7 @@ def completed(
     explored: FactoredMDP, explorer: StateExplorer, *, every_marginal: bool = False
 ) -> FactoredMDP:
     """Return explored states and rows with sets (those of their rows), names, labels, rewards."""
-    checked = explorer.checked
+    checked, source = explorer.checked, explorer.checked.source
     used: IntArray = np.arange(len(explorer.marginals))
     if not every_marginal:
         explored, used = with_used_marginals(explored)
@@ -135,9 +135,7 @@ def completed(
         marginal_names=tuple(names),
         outcome_names=tuple(outcomes),
         formulas={**checked.constants, **checked.formulas},
-        provenance=Provenance.of_text(
-            checked.source.filename, checked.source.text, checked.constants
-        ),
+        provenance=Provenance.of_text(source.filename, source.text, checked.constants),
     )
 
 
@@ -186,10 +184,9 @@ class TextRows:
 
 def watching_memory(progress: Progress | None) -> Progress:
     """Return a `progress` that ends a build whose model could not be solved in the free memory."""
-    state, transition = WRITTEN
 
     def watch(states: int, transitions: int) -> None:
-        needs = state * states + transition * transitions
+        needs = WRITTEN[0] * states + WRITTEN[1] * transitions
         require_memory(needs, f"A model with more than {transitions} transitions")
         if progress is not None:
             progress(states, transitions)

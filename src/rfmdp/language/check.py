@@ -4,9 +4,8 @@ Expressions of a checked model have values in its states: in many at once by the
 single one by plain evaluation. The machine only notices that a value does not exist; plain
 evaluation of that state then finds the message and the place.
 
-`scope` is a built model as the checks of properties see it. Labels stand for themselves there:
-where they hold is in the model's arrays, so properties fit models from anywhere (PRISM texts,
-explicit files, Python), not only those that still have their text.
+`scope` is a built model as the checks of properties see it. Labels stand for themselves there, so
+properties fit models from anywhere (explicit files, Python), not only those that have a text.
 """
 
 from __future__ import annotations
@@ -23,14 +22,7 @@ from rfmdp.language import ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expressions import fold, node_type, require
-from rfmdp.language.names import (
-    Constants,
-    all_modules,
-    meanings,
-    model_texts,
-    require_values,
-    substitute,
-)
+from rfmdp.language.names import Constants, meanings, modules_of, refuse_open, substitute, texts_of
 from rfmdp.language.program import Expressions, Program
 from rfmdp.language.source import Position, PrismSourceError, SourceText
 from rfmdp.model.arrays import Variable
@@ -89,7 +81,7 @@ def check_model(
     check_unique([("module", m.name, m.position) for m in model.modules], source)
     texts = {d.key: d for d in model.definitions if d.kind == "formula"}
     formulas = meanings(texts, {}, source)
-    modules = all_modules(model, formulas)
+    modules = modules_of(model, formulas)
     declared = [(variable, "") for variable in model.globals]
     declared += [(variable, module.name) for module in modules for variable in module.variables]
     kinds = {"": "global variable", **{m.name: f"variable of module '{m.name}'" for m in modules}}
@@ -98,7 +90,7 @@ def check_model(
     check_unique(named, source)
     named = [("reward structure", r.name, r.position) for r in model.rewards if r.name is not None]
     check_unique(named, source)
-    texts = model_texts(model, constants, also_known)
+    texts = texts_of(model, constants, also_known)
     types = {d.name: d.type for d in model.definitions if d.type is not None}
     types |= {v.name: Type.BOOL if v.lower is None else Type.INT for v, _ in declared}
     resolver = Resolver(meanings(texts, types, source), types, source)
@@ -106,7 +98,7 @@ def check_model(
     values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
     labels = tuple(d for d in model.definitions if d.kind == "label")
     expanded = replace(model, definitions=labels, modules=tuple(modules)).children()
-    require_values((substitute(e, resolver.meanings) for e in expanded), texts, source)
+    refuse_open((substitute(e, resolver.meanings) for e in expanded), texts, source)
     ranges = [_variable(variable, model, resolver) for variable, _ in declared]
     owners = {variable.name: module for variable, module in declared}
     checked = tuple(
@@ -160,10 +152,6 @@ class Resolver:
             raise self.source.error(node.position, reason)
         return node_type(node, below, self.types, self.source)
 
-    def constant(self, expr: Expr, type_: Type, what: str) -> Value:
-        """Return the value of an expression without variables."""
-        return evaluate(self.resolve(expr, type_, what), {}, self.source)
-
 
 def check_unique(named: Iterable[tuple[str, str, Position]], source: SourceText) -> None:
     """Raise if two definitions (kind, key, place) have one key, at the later one."""
@@ -185,23 +173,21 @@ def _variable(
 ) -> tuple[Variable, int]:
     """Return a variable with its range, and its initial value."""
     name, source = variable.name, resolver.source
-    lower, upper = 0, 1
-    if variable.lower is not None and variable.upper is not None:
-        bounds = (variable.lower, variable.upper)
-        what = f"a bound of '{name}'"
-        lower, upper = (int(resolver.constant(b, Type.INT, what)) for b in bounds)
-        if lower > upper:
-            reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
-            raise source.error(variable.lower.position, reason)
+
+    def value(expr: Expr, type_: Type, what: str) -> int:
+        return int(evaluate(resolver.resolve(expr, type_, f"{what} of '{name}'"), {}, source))
+
+    low, high = variable.lower or Literal(0), variable.upper or Literal(1)
+    lower, upper = value(low, Type.INT, "a bound"), value(high, Type.INT, "a bound")
+    if lower > upper:
+        reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
+        raise source.error(low.position, reason)
     init = lower
     if variable.init is not None:
         if model.init is not None:
-            reason = (
-                f"'{name}' must have no initial value, because the model has 'init ... endinit'"
-            )
+            reason = f"'{name}' must have no initial value, as the model has 'init ... endinit'"
             raise source.error(variable.init.position, reason)
-        type_ = resolver.types[name]
-        init = int(resolver.constant(variable.init, type_, f"the initial value of '{name}'"))
+        init = value(variable.init, resolver.types[name], "the initial value")
         if not lower <= init <= upper:
             reason = f"the initial value of '{name}' must be in [{lower}..{upper}], found {init}"
             raise source.error(variable.init.position, reason)
@@ -219,18 +205,15 @@ def _command(
         for assignment in update.assignments:
             name, reason = assignment.variable, ""
             if name not in owners:
-                reason = f"unknown variable '{name}'; declare it"
+                reason = "an assigned variable must be declared"
             elif not owners[name] and command.action is not None:
-                reason = (
-                    f"a command with an action must not assign a global variable, found '{name}'; "
-                    f"use [] instead of [{command.action}]"
-                )
+                reason = "a command with an action must not assign a global variable; use []"
             elif owners[name] not in ("", module):
-                reason = f"module '{module}' must assign its own variables only, found '{name}'"
+                reason = f"module '{module}' must assign its own variables only"
             elif name in targets:
-                reason = f"'{name}' must be assigned only once in an update"
+                reason = "a variable must be assigned only once in an update"
             if reason:
-                raise resolver.source.error(assignment.position, reason)
+                raise resolver.source.error(assignment.position, f"{reason}, found '{name}'")
             targets.add(name)
             parts.append((assignment.value, resolver.types[name], f"the new value of '{name}'"))
     return command.rebuilt(starmap(resolver.resolve, parts))

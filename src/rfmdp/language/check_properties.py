@@ -141,10 +141,9 @@ class _Scope:
                 return Type.BOOL
             case tree.CumulativeReward() | tree.InstantaneousReward() | tree.LongRunReward():
                 return Type.DOUBLE
-            case tree.Probability():
-                require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
-                return Type.DOUBLE if node.bound is None else Type.BOOL
-            case tree.Reward():
+            case tree.Probability() | tree.Reward():
+                if isinstance(node, tree.Probability):
+                    require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
                 return Type.DOUBLE if node.bound is None else Type.BOOL
             case tree.Filter(name):
                 if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:

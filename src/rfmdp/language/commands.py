@@ -194,6 +194,25 @@ class NamedBox:
     position: Position  # of the command
     outcomes: tuple[str, ...]  # their names
 
+    @classmethod
+    def mixed(cls, choices: Sequence[tuple[str, Sequence[NamedBox]]], state: State) -> NamedBox:
+        """Return the marginal of a random choice among actions and their known marginals."""
+        vectors, outcomes = [], []
+        for action, boxes in choices:
+            vector = np.ones(1)
+            for box in boxes:
+                if not np.array_equal(box.lower, box.upper):
+                    reason = "an interval command of an idtmc must be the only choice"
+                    hint = "make guards exclude each other, or declare the model an imdp"
+                    raise state.error(box.position, f"{reason}, found several; {hint}")
+                vector = np.outer(vector, box.lower).ravel()
+            vectors.append(vector)
+            texts = product(*(box.outcomes for box in boxes))
+            outcomes += [f"[{action}] {' & '.join(text)}".rstrip() for text in texts]
+        mixed = np.concatenate(vectors) / len(choices)
+        name = f"random choice of {len(choices)}"
+        return cls(mixed, mixed, name, NOWHERE, tuple(outcomes))
+
 
 def packed(boxes: Sequence[NamedBox]) -> tuple[Marginals, list[str], list[str]]:
     """Return the marginals of a model, their names (distinct) and those of their outcomes."""
@@ -259,25 +278,6 @@ def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArra
     scaled = state.error(place, f"{reason}; they are scaled to sum to 1")
     warnings.warn(str(scaled), PrismWarning, stacklevel=2)
     return vector / total
-
-
-def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: State) -> NamedBox:
-    """Return the marginal of a random choice among actions, each with marginals; no intervals."""
-    vectors, outcomes = [], []
-    for action, boxes in choices:
-        vector = np.ones(1)
-        for box in boxes:
-            if not np.array_equal(box.lower, box.upper):
-                reason = "an interval command of an idtmc must be the only choice, found several"
-                hint = "make guards exclude each other, or declare the model an imdp"
-                raise state.error(box.position, f"{reason}; {hint}")
-            vector = np.outer(vector, box.lower).ravel()
-        vectors.append(vector)
-        texts = product(*(box.outcomes for box in boxes))
-        outcomes += [f"[{action}] {' & '.join(text)}".rstrip() for text in texts]
-    mixed = np.concatenate(vectors) / len(choices)
-    name = f"random choice of {len(choices)}"
-    return NamedBox(mixed, mixed, name, NOWHERE, tuple(outcomes))
 
 
 def _text(assignment: Assignment) -> str:

@@ -127,9 +127,8 @@ def power(base: Value, exponent: Value) -> Value:
     """Raise to a power; ints stay ints and must have an exponent >= 0."""
     if isinstance(base, int) and isinstance(exponent, int):
         if exponent < 0:
-            raise ArithmeticError(
-                f"an integer power must have an exponent >= 0, found {exponent}; use {base}.0"
-            )
+            reason = "an integer power must have an exponent >= 0"
+            raise ArithmeticError(f"{reason}, found {exponent}; use {base}.0")
         result: int = base ** min(exponent, 32 + exponent % 2)  # what is larger does not fit
         return result
     base, exponent = float(base), float(exponent)

@@ -22,13 +22,7 @@ from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Expr, Literal
 from rfmdp.language.check import CHAINS, CHUNK, CheckedModel, State, evaluate_states
-from rfmdp.language.commands import (
-    CommandRecords,
-    NamedBox,
-    command_distribution,
-    implied_ranges,
-    random_choice,
-)
+from rfmdp.language.commands import CommandRecords, NamedBox, command_distribution, implied_ranges
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
@@ -232,7 +226,7 @@ class StateExplorer:
             choices.append((names[action], [self.marginals[j] for j in key[at + 2 :][:size]]))
             at += 2 + size
         action = actions.pop() if len(actions) == 1 else len(names) - 1
-        number = self._add_distribution(random_choice(choices, self.state()), action, 0)
+        number = self._add_distribution(NamedBox.mixed(choices, self.state()), action, 0)
         self._add_key(addresses.NO_OWNER, number, key)
 
     def _add_distribution(self, box: NamedBox | None, *entries: int) -> int:
@@ -269,10 +263,8 @@ def initial_valuations(checked: CheckedModel) -> AnyArray:
         box.append(Variable(v.name, int(max(v.low, least)), int(min(v.high, most))))
     count = math.prod(max(0, v.high - v.low + 1) for v in box)
     if count > MAX_CANDIDATES:
-        reason = (
-            f"the condition of 'init' leaves {count:.3g} states to try, must be at most "
-            f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
-        )
+        reason = f"the condition of 'init' leaves {count:.3g} states, at most {MAX_CANDIDATES} are"
+        reason += " tried; add conjuncts that bound single variables, such as x=0"
         raise checked.source.error(condition.position, reason)
     blocks = [np.empty((0, len(box)), dtype=np.int32)]
     for start in range(0, count, CHUNK):

@@ -209,13 +209,13 @@ def _property(node: Expr, below: tuple[Fragment, ...]) -> str:
             return "S"
         case tree.Probability(path=tree.Path("S")):
             path = below[-1][1].removeprefix("S ")
-            return f"S{_quantifier(node)}{_query(node.bound, below)} [ {path} ]"
+            return f"S{_query(node, below)} [ {path} ]"
         case tree.Probability():
-            return f"P{_quantifier(node)}{_query(node.bound, below)} [ {below[-1][1]} ]"
+            return f"P{_query(node, below)} [ {below[-1][1]} ]"
         case tree.Reward(structure):
             name = f'"{structure}"' if isinstance(structure, str) else below[0][1]
             head = "R" if structure is None else f"R{{{name}}}"
-            return f"{head}{_quantifier(node)}{_query(node.bound, below[-2:])} [ {below[-1][1]} ]"
+            return f"{head}{_query(node, below[-2:])} [ {below[-1][1]} ]"
         case tree.Filter(operator):
             return f"filter({operator}, {', '.join(text for _, text in below)})"
         case tree.Unreadable(text):
@@ -246,12 +246,9 @@ def _time(time: tree.TimeBound, fragments: list[Fragment]) -> str:
     return f"{reward}{'>' if time.lower_strict else '>='}{_bound(fragments[0])}"
 
 
-def _quantifier(node: tree.Probability | tree.Reward) -> str:
-    return "".join(d.name.lower() for d in (node.agent, node.nature) if d is not None)
-
-
-def _query(bound: tree.Bound | None, below: tuple[Fragment, ...]) -> str:
-    return "=?" if bound is None else bound.operator + _bound(below[0])
+def _query(node: tree.Probability | tree.Reward, below: tuple[Fragment, ...]) -> str:
+    players = "".join(d.name.lower() for d in (node.agent, node.nature) if d is not None)
+    return players + ("=?" if node.bound is None else node.bound.operator + _bound(below[0]))
 
 
 def _bound(fragment: Fragment) -> str:

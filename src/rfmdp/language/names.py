@@ -69,11 +69,11 @@ def meanings(
 def resolved(expr: Expr, texts: Texts, types: Types, source: SourceText) -> Expr:
     """Return an expression with all names replaced by what they stand for."""
     expr = substitute(expr, meanings(texts, types, source, references(expr)))
-    require_values([expr], texts, source)
+    refuse_open([expr], texts, source)
     return expr
 
 
-def require_values(exprs: Iterable[Expr], texts: Texts, source: SourceText) -> None:
+def refuse_open(exprs: Iterable[Expr], texts: Texts, source: SourceText) -> None:
     """Raise if expressions use constants that have no value."""
     open_ = {name: text.position for name, text in texts.items() if text.value is None}
     used = {name for expr in exprs for name in references(expr)} if open_ else set()
@@ -92,21 +92,19 @@ def constants_hint(names: Iterable[str]) -> str:
 def plain_values(constants: Constants | None) -> dict[str, bool | int | float | str]:
     """Return values of constants by name; NumPy's numbers become Python's."""
     if not isinstance(constants, Mapping | None):
-        raise ModelError(
-            f'constants: must be a mapping such as {{"N": 16}}, got {constants!r:.60}.'
-        )
+        reason = 'must be a mapping such as {"N": 16}'
+        raise ModelError(f"constants: {reason}, got {constants!r:.60}.")
     values = {}
     for name, value in (constants or {}).items():
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, bool | int | float | str):
-            raise ModelError(
-                f"constants: {name} must be a number, a truth value or a text, got {value!r:.60}."
-            )
+            reason = f"{name} must be a number, a truth value or a text"
+            raise ModelError(f"constants: {reason}, got {value!r:.60}.")
         values[name] = plain
     return values
 
 
-def model_texts(
+def texts_of(
     model: tree.ModelFile, constants: Constants | None, also_known: Collection[str]
 ) -> dict[str, Definition]:
     """Return the definitions of a model by their keys, with the constants that the user gives.
@@ -185,7 +183,7 @@ def in_order(texts: Texts, source: SourceText, wanted: Iterable[str] | None = No
         raise source.error(text.position, reason) from None
 
 
-def all_modules(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tree.Module]:
+def modules_of(model: tree.ModelFile, formulas: Mapping[str, Expr]) -> list[tree.Module]:
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
     by_name = {module.name: module for module in model.modules}
