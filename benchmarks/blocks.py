@@ -22,10 +22,9 @@ from dataclasses import replace
 import numpy as np
 
 import rfmdp as rf
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.build import build_blocked
+from rfmdp.language.check import CheckedModel, check_model
 from rfmdp.language.parse import parse_model
-from rfmdp.language.ranges import build_blocked
 from rfmdp.outer.blocks import fleet
 
 TEXT = """mdp

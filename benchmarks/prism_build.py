@@ -31,7 +31,7 @@ def drone_text(size: int) -> str:
 def builder(name: str) -> Callable[[Path], tuple[int, int]]:
     """Return the function from a file to (states, transitions)."""
     if name == "rfmdp":
-        from rfmdp.language.load import load_prism
+        from rfmdp.language.build import load_prism
 
         def build(path: Path) -> tuple[int, int]:
             model = load_prism(path)

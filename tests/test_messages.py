@@ -8,7 +8,7 @@ import pytest
 
 import rfmdp
 from rfmdp.cli.output import OPTIONS, as_options
-from rfmdp.language.constants import constants_hint
+from rfmdp.language.names import constants_hint
 
 PACKAGE = Path(rfmdp.__file__).parent
 LIBRARY = [

@@ -36,8 +36,8 @@ from .inner.mccormick import McCormick as McCormick, Variant as Variant
 from .inner.radius_sum import RadiusSum as RadiusSum
 from .inner.sequential import Sequential as Sequential
 from .inner.vertices import VertexEnumeration as VertexEnumeration
+from .language.build import load_prism as load_prism, parse_prism as parse_prism
 from .language.lattice import load_lattice as load_lattice, parse_lattice as parse_lattice
-from .language.load import load_prism as load_prism, parse_prism as parse_prism
 from .learning.budget import Budget as Budget
 from .learning.confidence import (
     ClopperPearson as ClopperPearson,

@@ -16,8 +16,8 @@ from rfmdp.model.arrays import FactoredMDP
 
 if TYPE_CHECKING:
     from rfmdp.language.ast import ModelFile
-    from rfmdp.language.checked import CheckedModel, Work
-    from rfmdp.language.constants import Constants
+    from rfmdp.language.check import CheckedModel, Work
+    from rfmdp.language.names import Constants
     from rfmdp.model.frontier import Progress
     from rfmdp.model.lattice import AnyModel, Model
 
@@ -78,8 +78,8 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
     require_file_or_domain(name)
     if path.suffix in (SAVED, *EXPLICIT):
         return Blueprint(str(name), made=load(path, kind="model"))
-    from rfmdp.language.load import read_text
     from rfmdp.language.parse import parse_model
+    from rfmdp.language.source import read_text
 
     return Blueprint(str(name), parsed=parse_model(read_text(path), str(path)))
 
@@ -155,8 +155,8 @@ class Blueprint:
         checked = self.names(constants, also_known)
         if checked is None or work is None:
             return self.build(constants, also_known=also_known, progress=progress)
+        from rfmdp.language.build import build_blocked, watching_memory
         from rfmdp.language.lattice import build_for
-        from rfmdp.language.ranges import build_blocked, watching_memory
 
         if self.is_domain:
             model = build_for(work, checked, progress=progress)

@@ -9,7 +9,7 @@ from rfmdp.answers.answer import check
 from rfmdp.answers.property import parse_properties
 from rfmdp.errors import ModelError, NotCertifiedError, PrismError, PrismWarning
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
 

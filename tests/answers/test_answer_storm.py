@@ -10,7 +10,7 @@ from examples import half
 from language.case_studies import ALL, CONSENSUS, DIE, HERMAN, ROBOT
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 
 stormpy = pytest.importorskip("stormpy")
 

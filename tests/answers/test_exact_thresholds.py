@@ -12,7 +12,7 @@ from language.random_models import model_texts
 from rfmdp.answers.answer import check
 from rfmdp.answers.exact_thresholds import OperationLimit, TooHardError, chain_values, read
 from rfmdp.errors import PrismWarning
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 
 CHOICES = """mdp
 module m

@@ -14,7 +14,7 @@ from rfmdp.answers.answer import check
 from rfmdp.errors import PrismWarning
 from rfmdp.formats.files import load, save
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.model.flatten import flatten
 
 # x=1 can have 0.4..0.6 only, y=1 only 0.3..0.5, but the text says more

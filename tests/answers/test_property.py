@@ -6,7 +6,7 @@ import pytest
 from rfmdp.answers.answer import check
 from rfmdp.answers.property import load_properties, parse_properties, parse_property
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.objective import (
     MAX,
     MIN,

@@ -13,8 +13,8 @@ from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.cli.answers import answer_lines, answer_record
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.inner.sequential import Sequential
-from rfmdp.language.expressions import Binary, Literal, Type
-from rfmdp.language.load import parse_prism
+from rfmdp.language.ast import Binary, Literal, Type
+from rfmdp.language.build import parse_prism
 from rfmdp.language.source import SourceText
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import shared_digits

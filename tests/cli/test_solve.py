@@ -11,7 +11,7 @@ from rfmdp import __version__
 from rfmdp.answers import batch
 from rfmdp.answers.answer import Answer
 from rfmdp.cli.main import run
-from rfmdp.language.expressions import Type
+from rfmdp.language.ast import Type
 from rfmdp.outer.solution import Status
 
 from .conftest import results

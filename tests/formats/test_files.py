@@ -15,9 +15,9 @@ from rfmdp.formats import archive, files
 from rfmdp.formats.archive import FORMAT_VERSION, load_record
 from rfmdp.formats.files import READERS, load, save
 from rfmdp.formats.model_records import NAMES
-from rfmdp.language.expressions import Expr
+from rfmdp.language.ast import Expr
+from rfmdp.language.expressions import write_expression
 from rfmdp.language.parse import parse_expression
-from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.validate import ARRAYS
 from rfmdp.record import Record, to_record

@@ -8,7 +8,7 @@ import pytest
 from rfmdp import memory
 from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError
 from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
 from rfmdp.sets.families import Interval, Singleton

@@ -7,7 +7,7 @@ import pytest
 from rfmdp.cli.main import run
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
-from rfmdp.language.load import load_prism, parse_prism
+from rfmdp.language.build import load_prism, parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.unroll import restrict

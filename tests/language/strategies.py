@@ -3,8 +3,8 @@
 from hypothesis import strategies as st
 
 from rfmdp.language import ast
-from rfmdp.language.expressions import BINARY, Binary, Call, Ite, Label, Literal, Name, Type, Unary
-from rfmdp.language.types import ARITY
+from rfmdp.language.ast import Binary, Call, Ite, Label, Literal, Name, Type, Unary
+from rfmdp.language.expressions import ARITY, BINARY
 from rfmdp.objective import Direction
 
 NAMES = st.sampled_from(["a", "b", "x", "y_1", "_z", "log", "round", "Fin", "discount2", "imdp"])
@@ -41,8 +41,7 @@ def tuples(strategy, smallest=0, largest=2):
 
 INTERVALS = st.builds(ast.ProbabilityInterval, EXPRESSIONS, EXPRESSIONS)
 ASSIGNMENTS = tuples(st.builds(ast.Assignment, NAMES, EXPRESSIONS))
-CERTAIN = st.builds(ast.Update, st.none(), ASSIGNMENTS).map(lambda update: (update,))
-UPDATES = CERTAIN | tuples(st.builds(ast.Update, EXPRESSIONS | INTERVALS, ASSIGNMENTS), 1, 3)
+UPDATES = tuples(st.builds(ast.Update, EXPRESSIONS | INTERVALS, ASSIGNMENTS), 1, 3)
 COMMANDS = st.builds(ast.Command, st.none() | NAMES, EXPRESSIONS, UPDATES)
 VARIABLES = st.one_of(
     st.builds(ast.VariableDeclaration, NAMES, EXPRESSIONS, EXPRESSIONS, OPTIONAL),
@@ -52,19 +51,17 @@ MODULES = st.builds(ast.Module, NAMES, tuples(VARIABLES), tuples(COMMANDS))
 RENAMINGS = st.builds(ast.Renaming, NAMES | st.just("min"), NAMES | st.just("max"))
 RENAMED = st.builds(ast.RenamedModule, NAMES, NAMES, tuples(RENAMINGS, 1))
 ITEMS = st.builds(ast.RewardItem, st.none() | st.just("") | NAMES, EXPRESSIONS, EXPRESSIONS)
-CONSTANTS = st.builds(ast.Constant, NAMES, st.sampled_from(Type), OPTIONAL)
-FORMULAS = st.builds(ast.Formula, NAMES, EXPRESSIONS)
-LABELS = st.builds(ast.LabelDefinition, NAMES, EXPRESSIONS)
+CONSTANTS = st.builds(ast.Definition, st.just("constant"), NAMES, OPTIONAL, st.sampled_from(Type))
+OTHERS = st.builds(ast.Definition, st.sampled_from(["formula", "label"]), NAMES, EXPRESSIONS)
+DEFINITIONS = tuples(CONSTANTS | OTHERS)
 MODELS = st.builds(
     ast.ModelFile,
-    st.none() | st.sampled_from(ast.ModelType),
-    tuples(CONSTANTS),
-    tuples(FORMULAS),
-    tuples(LABELS),
-    tuples(VARIABLES),
-    tuples(MODULES | RENAMED),
-    tuples(st.builds(ast.RewardStructure, st.none() | NAMES, tuples(ITEMS))),
-    OPTIONAL,
+    DEFINITIONS,
+    type=st.none() | st.sampled_from(ast.ModelType),
+    globals=tuples(VARIABLES),
+    modules=tuples(MODULES | RENAMED),
+    rewards=tuples(st.builds(ast.RewardStructure, st.none() | NAMES, tuples(ITEMS))),
+    init=OPTIONAL,
 )
 
 PLAIN = st.recursive(LEAVES, operations, max_leaves=4)
@@ -106,8 +103,6 @@ PROPERTY_EXPRESSIONS = st.recursive(LEAVES, property_nodes, max_leaves=8)
 STATES = PROPERTY_EXPRESSIONS.filter(lambda expr: not isinstance(expr, ast.Path))
 FILES = st.builds(
     ast.PropertyFile,
-    tuples(st.builds(ast.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
-    tuples(CONSTANTS),
-    tuples(FORMULAS),
-    tuples(LABELS),
+    DEFINITIONS,
+    properties=tuples(st.builds(ast.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
 )

@@ -6,8 +6,7 @@ import pytest
 from rfmdp.errors import PrismError
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
-from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_property_file
+from rfmdp.language.parse import parse_model, parse_property_file
 
 # A module to which a case adds something after line 5.
 MODEL = """dtmc
@@ -38,7 +37,7 @@ MODELS = [
     ('pomdp', 'pomdp', 1, 1, "model type 'pomdp' is not supported; use dtmc, mdp, idtmc or imdp"),
     ('unknown type', 'hmm\nmodule m endmodule', 1, 1, "expected a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards', found 'hmm'"),
     ('two types', 'dtmc\nmdp\nmodule m endmodule', 2, 1, 'a model must have only one model type, found a second'),
-    ('two inits', 'module m x:[0..1]; endmodule\ninit x=0 endinit\ninit x=1 endinit', 3, 1, "a model must have only one 'init ... endinit'"),
+    ('two inits', 'module m x:[0..1]; endmodule\ninit x=0 endinit\ninit x=1 endinit', 3, 1, "a model must have only one 'init ... endinit', found a second"),
     ('system', MODEL + 'system m endsystem', 6, 1, "a process-algebra composition ('system ... endsystem') is not supported"),
     ('observables', MODEL + 'observables x endobservables', 6, 1, "'observables ... endobservables' of partially observable models is not supported"),
     ('clock', 'mdp\nmodule m\n  c : clock;\nendmodule', 3, 7, "a clock variable ('clock') is not supported"),
@@ -58,7 +57,7 @@ MODELS = [
     ('dangling operator', 'const int k = 2 +;\n' + MODEL, 1, 18, "expected an expression, found ';'"),
     ('misplaced not', command('  [] b = !b -> true;'), 5, 10, "expected an operand, found '!'; write the negation in parentheses"),
     ('end of text', 'dtmc\nmodule m\n  x : [0..1];', 3, 14, "expected a name, '[' or 'endmodule', found the end of the text"),
-    ('unknown function', command('  [] sqrt(x)>1 -> true;'), 5, 6, "unknown function 'sqrt'; there are min, max, floor, ceil, round, pow, mod and log"),
+    ('unknown function', command('  [] sqrt(x)>1 -> true;'), 5, 6, "unknown function 'sqrt'; there are min, max, floor, ceil, round, pow, mod, log"),
     ('no modules', 'dtmc\nconst int k = 1;', 1, 1, 'a model must have at least one module'),
     ('module twice', MODEL + 'module m endmodule', 6, 8, "'m' must be defined only once, found a module and a module in line 2"),
     ('variable twice', MODEL + 'module n\n  x : bool;\nendmodule', 7, 3, "'x' must be defined only once, found a variable of module 'n' and a variable of module 'm' in line 3"),
@@ -74,7 +73,7 @@ MODELS = [
     ('label not bool', MODEL + 'label "p" = x+1;', 6, 13, 'label "p" must be of type bool, found int'),
     ('guard not bool', command('  [] x -> true;'), 5, 6, 'a guard must be of type bool, found int'),
     ('probability bool', command('  [] true -> b : true;'), 5, 14, 'a probability must be of type int or double, found bool'),
-    ('interval bool', command('  [] true -> [0,b] : true;'), 5, 17, 'the upper bound of a probability must be of type int or double, found bool'),
+    ('interval bool', command('  [] true -> [0,b] : true;'), 5, 17, 'a probability must be of type int or double, found bool'),
     ('double into int', command("  [] true -> (x'=x/2);"), 5, 18, "the new value of 'x' must be of type int, found double"),
     ('int into bool', command("  [] true -> (b'=1);"), 5, 18, "the new value of 'b' must be of type bool, found int"),
     ('compare bool and int', command('  [] b=1 -> true;'), 5, 6, "both sides of '=' must be of one type, found bool and int"),
@@ -84,16 +83,16 @@ MODELS = [
     ('mod of double', command('  [] mod(x,2.0)=0 -> true;'), 5, 12, "an argument of 'mod' must be of type int, found double"),
     ('arity', command('  [] pow(x)=0 -> true;'), 5, 6, "'pow' must have 2 argument(s), found 1"),
     ('foreign variable', MODEL + "module n\n  y : bool;\n  [] true -> (x'=1);\nendmodule", 8, 15, "module 'n' must assign its own variables only, found 'x'"),
-    ('unknown variable', command("  [] true -> (z'=1);"), 5, 15, "unknown variable 'z'; declare it"),
-    ('assigned twice', command("  [] true -> (x'=1)&(x'=2);"), 5, 22, "'x' must be assigned only once in an update"),
-    ('synchronised global', 'global g : bool;\n' + command("  [a] true -> (g'=true);"), 6, 16, "a command with an action must not assign a global variable, found 'g'; use [] instead of [a]"),
+    ('unknown variable', command("  [] true -> (z'=1);"), 5, 15, "an assigned variable must be declared, found 'z'"),
+    ('assigned twice', command("  [] true -> (x'=1)&(x'=2);"), 5, 22, "a variable must be assigned only once in an update, found 'x'"),
+    ('synchronised global', 'global g : bool;\n' + command("  [a] true -> (g'=true);"), 6, 16, "a command with an action must not assign a global variable; use [], found 'g'"),
     ('empty range', 'module m\n  x : [3..1];\nendmodule', 2, 8, "the range of 'x' must not be empty, found [3..1]"),
     ('variable in range', 'module m\n  x : [0..1];\n  y : [0..x];\nendmodule', 3, 11, "expected a constant expression, found 'x'"),
     ('double range', 'module m\n  x : [0..1.5];\nendmodule', 2, 11, "a bound of 'x' must be of type int, found double"),
     ('no range', 'module m\n  x : int init 2;\nendmodule', 2, 7, "an int must have a range, which may be wide; write x : [0..1000000]"),
     ('init out of range', 'module m\n  x : [0..1] init 2;\nendmodule', 2, 19, "the initial value of 'x' must be in [0..1], found 2"),
     ('init of wrong type', 'module m\n  x : bool init 0;\nendmodule', 2, 17, "the initial value of 'x' must be of type bool, found int"),
-    ('init twice', 'module m\n  x : [0..1] init 0;\nendmodule\ninit x=1 endinit', 2, 19, "'x' must have no initial value, because the model has 'init ... endinit'"),
+    ('init twice', 'module m\n  x : [0..1] init 0;\nendmodule\ninit x=1 endinit', 2, 19, "'x' must have no initial value, as the model has 'init ... endinit'"),
     ('undefined constants', 'const int N;\nconst double p;\nconst int unused;\nmodule m\n  x : [0..N];\n  [] true -> p:(x\'=0) + 1-p:true;\nendmodule', 1, 11, 'every constant must have a value, found none for N, p; give `constants={"N": ..., "p": ...}`'),
     ('constant of wrong type', 'const int N = 1.5;\n' + MODEL, 1, 15, "constant 'N' must be of type int, found double"),
     ('negative power', 'const int N = pow(2,-1);\n' + MODEL, 1, 15, 'an integer power must have an exponent >= 0, found -1; use 2.0'),
@@ -125,7 +124,7 @@ rewards "r" true : 1; endrewards
 PROPERTIES = [
     ('misspelt filter', 'fiter(max, P=? [ F x=1 ], x=0)', 1, 10, "expected '(', found ','; did you mean 'filter' instead of 'fiter'?"),
     ('misspelt quantifier', 'Pmaxmn=? [ F x=1 ]', 1, 8, "expected an expression, found '?'; did you mean 'Pmaxmin' instead of 'Pmaxmn'?"),
-    ('misspelt filter name', 'filter(mx, P=? [ F x=1 ], x=0)', 1, 8, "unknown filter 'mx'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range; did you mean 'max' instead of 'mx'?"),
+    ('misspelt filter name', 'filter(mx, P=? [ F x=1 ], x=0)', 1, 8, "unknown filter 'mx'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range; did you mean 'max'?"),
     ('misspelt function', 'flor(x)=1', 1, 1, "unknown name 'flor'; it must be a constant, formula or variable"),
     ('no query', 'P [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max' or 'min', found '['"),
     ('no path', 'P=? [ ]', 1, 7, "expected a path formula, found ']'"),
@@ -134,7 +133,7 @@ PROPERTIES = [
     ('temporal at top', 'F x=1', 1, 1, "expected a state formula, found 'F'; write path formulas inside P or R, and below other operators in parentheses"),
     ('R without operator', 'R [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max', 'min' or '{', found '['"),
     ('two quantifiers too many', 'Pmaxminmax=? [ F x=1 ]', 1, 12, "expected an expression, found '?'; did you mean 'Pminmax' instead of 'Pmaxminmax'?"),
-    ('P inside a bound', 'P>=P=? [ X b ] [ F b ]', 1, 10, 'expected an expression without P, R or path operators'),
+    ('P inside a bound', 'P>=P=? [ X b ] [ F b ]', 1, 4, 'expected a constant expression'),
     ('unknown filter', 'filter(mean, P=? [ F b ])', 1, 8, "unknown filter 'mean'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range"),
     ('braces after C', 'R=? [ C{gamma=1}<=3 ]', 1, 9, "expected 'discount=...' in the braces after 'C'"),
     ('unknown name', 'P=? [ F y=1 ]', 1, 9, "unknown name 'y'; it must be a constant, formula or variable"),

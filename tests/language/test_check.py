@@ -6,13 +6,21 @@ import re
 import pytest
 
 from rfmdp.errors import PrismError
-from rfmdp.language.ast import ModelType, ProbabilityInterval
+from rfmdp.language.ast import (
+    Binary,
+    Call,
+    Literal,
+    ModelType,
+    Name,
+    ProbabilityInterval,
+    Type,
+    Unary,
+)
 from rfmdp.language.check import check_model
 from rfmdp.language.evaluate import evaluate
-from rfmdp.language.expressions import Binary, Call, Literal, Name, Type, Unary
+from rfmdp.language.expressions import type_of
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import SourceText
-from rfmdp.language.types import type_of
 from rfmdp.model.arrays import Variable
 
 TAIL = "module m x : [0..2]; [a] true -> (x'=0); endmodule"
@@ -133,12 +141,16 @@ def test_constants(text, given, value):
     ("text", "given", "message"),
     [
         ("const int k;", {"k": 1.5}, "test.prism:1:11: constant 'k' must be of type int"),
-        ("const int k;", {"k": True}, "constant 'k' must be of type int, the value given is True"),
-        ("const bool k;", {"k": 1}, "constant 'k' must be of type bool, the value given is 1"),
+        ("const int k;", {"k": True}, "constant 'k' must be of type int, found bool"),
+        ("const bool k;", {"k": 1}, "constant 'k' must be of type bool, found int"),
         ("const int k;", {"k": "two"}, "the value given for 'k' must be a number or a truth"),
         ("const int k;", {"k": "1;"}, "found '1;': expected the end of the text, found ';'"),
-        ("const int k = 1;", {"k": 1}, "constant 'k' has a value in the text"),
-        ("const int k;", {"k": 1, "j": 1}, "constant 'j' is given a value, but the text has no"),
+        ("const int k = 1;", {"k": 1}, "1:11: the text has no constant 'k' without a value"),
+        (
+            "const int k;",
+            {"k": 1, "j": 1},
+            "the text has no constant 'j' without a value; such constants: k",
+        ),
         (
             'const int k; const int j; label "l" = k=j;',
             {},
@@ -262,7 +274,7 @@ def test_actions_and_alphabets():
 def test_labels_inside_labels_and_formulas():
     """Labels may use formulas and labels, defined anywhere."""
     text = f'label "p" = f & "q"; formula f = "r"; label "q" = x=1; label "r" = x>0; {TAIL}'
-    labels = {label.name: label.value for label in check(text).labels}
+    labels = check(text).labels
     one, positive = Binary("=", Name("x"), Literal(1)), Binary(">", Name("x"), Literal(0))
     assert labels == {"p": Binary("&", positive, one), "q": one, "r": positive}
 

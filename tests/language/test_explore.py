@@ -11,10 +11,9 @@ from examples import quarter
 from processes import python
 from recording import recorded
 from rfmdp.errors import PrismWarning
-from rfmdp.language.build import build_model
+from rfmdp.language.ast import Literal
+from rfmdp.language.build import build_model, load_prism, parse_prism
 from rfmdp.language.check import check_model
-from rfmdp.language.expressions import Literal
-from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.parse import parse_model
 from rfmdp.model.validate import validate
 from rfmdp.sets.marginals import Kind
@@ -246,7 +245,7 @@ def test_random_model_is_that_of_the_twin(text):
     (rewards,) = checked.rewards
     for s, values in enumerate(model.valuations):
         state = tuple(map(int, values))
-        assert model.labels["top"][s] == twin.value(checked.labels[0].value, state)
+        assert model.labels["top"][s] == twin.value(checked.labels["top"], state)
         paid = sum(
             twin.value(item.value, state)
             for item in rewards.items

@@ -7,7 +7,7 @@ import pytest
 
 from recording import recorded
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.language.load import load_prism, parse_prism
+from rfmdp.language.build import load_prism, parse_prism
 from rfmdp.language.source import PrismSourceError
 from rfmdp.sets.marginals import Kind
 
@@ -58,12 +58,12 @@ def command(text, kind="mdp"):
         (
             "[] true -> [0.6,0.7] : (x'=1) + [0.5,0.9] : true;",
             12,
-            "the lower bounds of a command must sum to at most 1, found 1.1 in state",
+            "lower bounds must sum to at most 1, upper bounds to at least 1, found 1.1 ",
         ),
         (
             "[] true -> [0.1,0.3] : (x'=1) + [0.1,0.4] : true;",
             12,
-            "the upper bounds of a command must sum to at least 1, found 0.7 in state",
+            "lower bounds must sum to at most 1, upper bounds to at least 1, found 0.2 ",
         ),
         (
             "[] true -> [0.1,1.3] : (x'=1) + [0.1,0.4] : true;",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from examples import quarter
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 
 from .case_studies import ALL
 from .random_models import model_texts

@@ -11,8 +11,7 @@ from rfmdp.errors import PrismWarning, RfmdpError
 from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
-from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_property_file
+from rfmdp.language.parse import parse_model, parse_property_file
 
 MODELS = [
     """mdp

@@ -6,21 +6,28 @@ from processes import python
 from rfmdp.errors import PrismError
 from rfmdp.language.ast import (
     Assignment,
+    Binary,
+    Call,
     Command,
-    Constant,
+    Definition,
+    Ite,
+    Label,
+    Literal,
     ModelFile,
     ModelType,
+    Name,
     ProbabilityInterval,
     RenamedModule,
     Renaming,
     RewardItem,
     RewardStructure,
+    Type,
+    Unary,
     Update,
     VariableDeclaration,
 )
-from rfmdp.language.expressions import Binary, Call, Ite, Label, Literal, Name, Type, Unary, fold
+from rfmdp.language.expressions import fold, write_expression
 from rfmdp.language.parse import parse_expression, parse_model
-from rfmdp.language.write import write_expression
 
 A, B, C = Name("a"), Name("b"), Name("c")
 
@@ -133,18 +140,17 @@ def test_whole_model():
     """Each construct becomes its node."""
     model = parse_model(MODEL)
     assert model.type is ModelType.MDP
-    assert model.constants == (
-        Constant("N", Type.INT, Literal(3)),
-        Constant("M", Type.INT, None),
-        Constant("p", Type.DOUBLE, Literal(0.25)),
-        Constant("on", Type.BOOL, Literal(True)),
-        Constant("r", Type.DOUBLE, Literal(2)),
-        Constant("q", Type.DOUBLE, None),
+    assert model.definitions[:6] == (
+        Definition("constant", "N", Literal(3), Type.INT),
+        Definition("constant", "M", None, Type.INT),
+        Definition("constant", "p", Literal(0.25), Type.DOUBLE),
+        Definition("constant", "on", Literal(True), Type.BOOL),
+        Definition("constant", "r", Literal(2), Type.DOUBLE),
+        Definition("constant", "q", None, Type.DOUBLE),
     )
     assert model.globals == (VariableDeclaration("g", Literal(0), Name("N"), Literal(1)),)
     one, two = model.modules
     assert one.variables[1] == VariableDeclaration("b", None, None, None)
-    assert one.variables[1].is_bool
     assert two == RenamedModule(
         "two",
         "one",
@@ -155,10 +161,10 @@ def test_whole_model():
         Update(Binary("-", Literal(1), Name("p")), ()),
     )
     assert one.commands[1] == Command(
-        None, Name("b"), (Update(None, (Assignment("x", Name("twice")),)),)
+        None, Name("b"), (Update(Literal(1.0), (Assignment("x", Name("twice")),)),)
     )
     assert one.commands[2].updates[0].probability == ProbabilityInterval(Literal(0.1), Name("p"))
-    assert one.commands[3] == Command(None, Label("far"), (Update(None, ()),))
+    assert one.commands[3] == Command(None, Label("far"), (Update(Literal(1.0), ()),))
     assert model.rewards[0] == RewardStructure(
         "cost",
         (
@@ -206,7 +212,7 @@ def test_crlf_comments_and_byte_order_mark():
 
 def test_empty_text_is_an_empty_model():
     """An empty text is no syntax error; that a module is missing is said by the check."""
-    assert parse_model("// nothing") == ModelFile(None)
+    assert parse_model("// nothing") == ModelFile()
 
 
 @pytest.mark.parametrize(
@@ -243,5 +249,5 @@ def test_importing_rfmdp_does_not_load_the_parser():
 def test_parser_is_built_once(monkeypatch):
     """A second text does not pay for the grammar again."""
     parse_model("dtmc")
-    monkeypatch.setattr("rfmdp.language.grammar.Lark", None)
+    monkeypatch.setattr("rfmdp.language.parse.Lark", None)
     parse_model("dtmc module m x : [0..1]; endmodule")

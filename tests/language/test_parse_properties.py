@@ -6,22 +6,27 @@ from hypothesis import given, strategies as st
 from rfmdp.answers.property import parse_property
 from rfmdp.errors import PrismError
 from rfmdp.language.ast import (
+    Binary,
     Bound,
     CumulativeReward,
     Filter,
     InstantaneousReward,
+    Ite,
+    Label,
+    Literal,
+    Name,
     Path,
     Probability,
     Reward,
     TimeBound,
+    Type,
+    Unary,
     Unreadable,
 )
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property, require_supported
-from rfmdp.language.expressions import Binary, Ite, Label, Literal, Name, Type, Unary
-from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_property_file
-from rfmdp.language.write import write_expression
+from rfmdp.language.expressions import write_expression
+from rfmdp.language.parse import parse_model, parse_property_file
 from rfmdp.objective import MAX, MIN
 
 A, B, K = Name("a"), Name("b"), Name("k")
@@ -170,9 +175,7 @@ def test_files():
     """Properties end with ';' or where the next begins; definitions may stand between them."""
     file = parse_property_file(FILE)
     assert [prop.name for prop in file.properties] == ["first", None, "second", None, None]
-    assert [constant.name for constant in file.constants] == ["k", "T"]
-    assert file.labels[0].name == "ab"
-    assert file.formulas[0].name == "f"
+    assert [definition.key for definition in file.definitions] == ["k", "T", '"ab"', "f"]
     assert file.properties[1].position == (6, 1)
 
 
@@ -308,8 +311,7 @@ def test_a_property_that_cannot_be_read_does_not_take_the_others_with_it():
     """Each has its own error with its place; names, order and definitions stay."""
     file = parse_property_file(BROKEN, "b.props")
     assert [p.name for p in file.properties] == ["one", "two", "three", None, None, "last"]
-    assert [c.name for c in file.constants] == ["T"]
-    assert [label.name for label in file.labels] == ["top"]
+    assert [definition.key for definition in file.definitions] == ["T", '"top"']
     errors = {}
     for number, prop in enumerate(file.properties):
         try:

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from rfmdp.kernels import addresses, machine
 from rfmdp.kernels.decorator import kernel
-from rfmdp.language.expressions import Type
+from rfmdp.language.ast import Type
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.program import Expressions, Program
 from rfmdp.language.source import SourceText

@@ -13,15 +13,13 @@ from recording import recorded
 from rfmdp.errors import PrismError
 from rfmdp.kernels import machine
 from rfmdp.language.ast import ModelType
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.build import parse_prism
+from rfmdp.language.check import CheckedModel, check_model, evaluate_states
 from rfmdp.language.commands import implied_ranges
 from rfmdp.language.evaluate import evaluate
-from rfmdp.language.load import parse_prism
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.program import Expressions
 from rfmdp.language.source import PrismSourceError, SourceText
-from rfmdp.language.states import evaluate_states
 from rfmdp.model.arrays import Variable
 
 VARIABLES = [
@@ -206,7 +204,7 @@ def test_many_states_are_plain_evaluation(first, second, form):
 
 def test_more_states_than_one_chunk(monkeypatch):
     """States are evaluated in parts, chosen ones in the order that is asked for."""
-    monkeypatch.setattr("rfmdp.language.states.CHUNK", 5)
+    monkeypatch.setattr("rfmdp.language.check.CHUNK", 5)
     assert in_states("x*10+y").tolist() == (STATES[:, 0] * 10 + STATES[:, 1]).tolist()
     chosen = np.array([7, 3, 3, 30, 0, 12, 1])
     assert in_states("x/2", chosen=chosen).tolist() == (STATES[chosen, 0] / 2).tolist()

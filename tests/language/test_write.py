@@ -3,10 +3,9 @@
 from hypothesis import given
 
 from examples import half
-from rfmdp.language.expressions import Binary, Literal, Name
-from rfmdp.language.parse import parse_expression, parse_model
-from rfmdp.language.parse_properties import parse_property_file
-from rfmdp.language.write import write_expression
+from rfmdp.language.ast import Binary, Literal, Name
+from rfmdp.language.expressions import write_expression
+from rfmdp.language.parse import parse_expression, parse_model, parse_property_file
 
 from .strategies import EXPRESSIONS, FILES, MODELS
 from .writing import write_model, write_properties

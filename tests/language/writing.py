@@ -1,19 +1,18 @@
 """Models and property files back to text, for round trips through the parser."""
 
 from rfmdp.language import ast
-from rfmdp.language.write import write_expression
+from rfmdp.language.expressions import write_expression
 
 
 def write_model(model):
     """Return the text of a model, each kind of definition together."""
     lines = [model.type.value, ""] if model.type is not None else []
-    lines += _definitions(model.constants, model.formulas)
+    lines += map(_definition, model.definitions)
     lines += [f"global {_variable(variable)}" for variable in model.globals]
     for module in model.modules:
         lines += ["", *_module(module)]
     if model.init is not None:
         lines += ["", f"init {write_expression(model.init)} endinit"]
-    lines += ["", *_labels(model.labels)]
     for rewards in model.rewards:
         lines += ["", *_rewards(rewards)]
     return "\n".join(lines) + "\n"
@@ -21,7 +20,7 @@ def write_model(model):
 
 def write_properties(file):
     """Return the text of a property file."""
-    lines = [*_definitions(file.constants, file.formulas), *_labels(file.labels)]
+    lines = [*map(_definition, file.definitions)]
     lines += [f"{write_property(prop)};" for prop in file.properties]
     return "\n".join(lines) + "\n"
 
@@ -32,16 +31,10 @@ def write_property(prop):
     return text if prop.name is None else f'"{prop.name}": {text}'
 
 
-def _definitions(constants, formulas):
-    lines = []
-    for constant in constants:
-        value = "" if constant.value is None else f" = {write_expression(constant.value)}"
-        lines.append(f"const {constant.type.value} {constant.name}{value};")
-    return lines + [f"formula {f.name} = {write_expression(f.value)};" for f in formulas]
-
-
-def _labels(labels):
-    return [f'label "{label.name}" = {write_expression(label.value)};' for label in labels]
+def _definition(definition):
+    word = definition.kind if definition.type is None else f"const {definition.type.value}"
+    value = "" if definition.value is None else f" = {write_expression(definition.value)}"
+    return f"{word} {definition.key}{value};"
 
 
 def _module(module):
@@ -72,8 +65,6 @@ def _update(update):
         f"({a.variable}'={write_expression(a.value)})" for a in update.assignments
     )
     match update.probability:
-        case None:
-            chance = ""
         case ast.ProbabilityInterval(lower, upper):
             chance = f"[{write_expression(lower)}, {write_expression(upper)}] : "
         case expr:

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from rfmdp.answers.answer import check
 from rfmdp.errors import ModelError
 from rfmdp.formats.files import load, save
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import Rewards
 from rfmdp.objective import MAX, MIN, ReachReward, Spec
 from rfmdp.outer.solution import Status

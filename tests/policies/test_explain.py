@@ -6,7 +6,7 @@ import pytest
 from rfmdp.answers.answer import check
 from rfmdp.errors import ModelError
 from rfmdp.formats.files import load, save
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
 from rfmdp.policies.explain import collect_next, explain
 from rfmdp.solving import solve

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import FileError, ModelError
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.policies.files import policy_of_lines, read_policy, write_policy
 from rfmdp.solving import evaluate, solve

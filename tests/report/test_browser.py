@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from rfmdp.domains import domain, domain_spec
-from rfmdp.language.load import load_prism
+from rfmdp.language.build import load_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.report.page import write_report

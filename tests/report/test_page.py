@@ -17,7 +17,7 @@ from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen

@@ -18,7 +18,7 @@ def fail(task):
     if task == "user":
         raise ModelError("this must hold.")
     if task == "text":
-        from rfmdp.language.load import parse_prism  # heavy; no other task needs it
+        from rfmdp.language.build import parse_prism  # heavy; no other task needs it
 
         parse_prism("mdp module m x:[0..1] endmodule")
     if task == "bug":

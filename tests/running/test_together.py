@@ -13,9 +13,9 @@ from outer.random_specs import tiny_model
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import SolverError, UnsupportedError
 from rfmdp.inner.sequential import Sequential
+from rfmdp.language.build import build_blocked
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model
-from rfmdp.language.ranges import build_blocked
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec
 from rfmdp.outer.settings import Limits

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learning.tiny import REACH, bernoulli, random_factored, two_arms
 from rfmdp.errors import AssumptionAlarm, ModelError, UnsupportedError
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.learning.confidence import Weissman
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.learn import learn

@@ -12,7 +12,7 @@ from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load, save
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph import Graph

@@ -8,7 +8,7 @@ from outer.games import random_model
 from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import UnsupportedError
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.learning.simulation import simulate
 from rfmdp.objective import MAX, MIN, Spec, Temporal
 from rfmdp.outer.solution import Status

@@ -7,7 +7,7 @@ import pytest
 
 from oracles.storm import storm_value
 from rfmdp.answers.answer import check
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 
 ROOT = Path(__file__).parents[2]
 SIZES = {

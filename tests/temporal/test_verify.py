@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from outer.games import random_model
 from rfmdp.formats.files import load, save
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.objective import Spec, Temporal
 from rfmdp.record import to_record
 from rfmdp.solving import solve

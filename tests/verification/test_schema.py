@@ -12,7 +12,7 @@ from rfmdp.errors import FileError
 from rfmdp.formats import archive
 from rfmdp.formats.files import load, save
 from rfmdp.formats.records import solution_to_record
-from rfmdp.language.load import parse_prism
+from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.run import run_from_record, run_to_record
 from rfmdp.learning.schedule import StopWhen

@@ -17,9 +17,8 @@ from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
-from rfmdp.language.ast import ModelType
-from rfmdp.language.constants import Constants, plain_values
-from rfmdp.language.expressions import Type
+from rfmdp.language.ast import ModelType, Type
+from rfmdp.language.names import Constants, plain_values
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
@@ -120,7 +119,7 @@ def check(
 
     Examples
     --------
-    >>> from rfmdp.language.load import parse_prism
+    >>> from rfmdp.language.build import parse_prism
     >>> coin = parse_prism("dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); "
     ...                    "[] x>0 -> true; endmodule")
     >>> check(coin, "P>=0.4 [ F x=1 ]").value, check(coin, "2*P=? [ X x=1 ]").value

@@ -13,9 +13,9 @@ from rfmdp.answers.property import Property, parse_properties
 from rfmdp.answers.specification import all_work, backward_steps
 from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
 from rfmdp.inner.protocol import Inner
+from rfmdp.language.check import CheckedModel, Work
 from rfmdp.language.check_properties import check_property, require_supported
-from rfmdp.language.checked import CheckedModel, Work
-from rfmdp.language.constants import Constants
+from rfmdp.language.names import Constants
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.outer.settings import Limits
@@ -90,7 +90,7 @@ def check_all(
 
     Examples
     --------
-    >>> from rfmdp.language.load import parse_prism
+    >>> from rfmdp.language.build import parse_prism
     >>> coin = parse_prism("dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); "
     ...                    "[] x>0 -> true; endmodule")
     >>> texts = "P=? [ X x=1 ]; P=? [ X x==1 ]; P>=1 [ F x>0 ];"
@@ -154,7 +154,7 @@ def misfits(
 
 def open_constants(properties: Sequence[Property]) -> set[str]:
     """Return the names of constants that properties leave open."""
-    return {c.name for p in properties for c in p.file.constants if c.value is None}
+    return {name for p in properties for name in p.file.open}
 
 
 def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:

@@ -22,13 +22,10 @@ from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import OPERATORS, ModelType
+from rfmdp.language.ast import OPERATORS, Expr, Label, Literal, ModelType, Type
+from rfmdp.language.check import DTYPE, evaluate_states, model_type
 from rfmdp.language.check_properties import CheckedProperty
-from rfmdp.language.checked import model_type
-from rfmdp.language.expressions import Expr, Label, Literal, Type, fold, nodes
-from rfmdp.language.states import DTYPE, evaluate_states
-from rfmdp.language.types import type_of
-from rfmdp.language.write import write_expression
+from rfmdp.language.expressions import fold, nodes, path_operators, type_of, write_expression
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Direction, Spec, Temporal, TemporalReward
@@ -166,7 +163,7 @@ class PropertyEvaluator:
             assert isinstance(node.structure, Literal)  # the static checks made it a number
             name = list(self.model.rewards)[int(node.structure.value) - 1]
             objective, negated = reward(node.path, name, self.states), False
-        elif tree.path_operators(node.path):
+        elif path_operators(node.path):
             objective, negated = probability(node.path, self.states)
         else:
             indicator = Quantity.exact(Type.DOUBLE, self.decided(node.path))

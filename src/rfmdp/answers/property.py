@@ -9,19 +9,18 @@ from os import PathLike
 from rfmdp.answers.specification import directions, probability, reward
 from rfmdp.errors import UnsupportedError
 from rfmdp.language import ast as tree
+from rfmdp.language.ast import Expr
+from rfmdp.language.check import model_type, scope
 from rfmdp.language.check_properties import (
     CheckedProperty,
     check_property,
     require_supported,
     with_numbers,
 )
-from rfmdp.language.checked import model_type, scope
-from rfmdp.language.constants import Constants, plain_values
-from rfmdp.language.expressions import Expr, nodes
-from rfmdp.language.load import read_text
-from rfmdp.language.parse_properties import parse_property_file
-from rfmdp.language.source import Position
-from rfmdp.language.write import write_expression
+from rfmdp.language.expressions import nodes, path_operators, write_expression
+from rfmdp.language.names import Constants, plain_values
+from rfmdp.language.parse import parse_property_file
+from rfmdp.language.source import Position, read_text
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Spec
 from rfmdp.types import BoolArray
@@ -78,7 +77,7 @@ class Property:
         agent, nature = directions(node, kind, source)
         path = with_numbers(node.path, self.file, scope(model, source), self.constants)
         if isinstance(node, tree.Probability):
-            if not tree.path_operators(path):
+            if not path_operators(path):
                 raise _refuse("found a state formula inside P")
             objective, negated = probability(path, self.states)
             if negated:

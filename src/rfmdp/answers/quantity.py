@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
 from rfmdp.language.check_properties import FILTER_TYPES
-from rfmdp.language.expressions import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.language.expressions import node_type
 from rfmdp.language.source import SourceText
-from rfmdp.language.types import node_type
 from rfmdp.model.lattice import AnyModel
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
@@ -92,8 +92,8 @@ def combine(node: Expr, below: Sequence[Quantity], source: SourceText) -> Quanti
         case Binary(sign) | Call(sign) if sign in FUNCTIONS:
             return by_corners(sign, below, kind)
         case Binary("^" as sign) | Call(sign):
-            hint = "use + - * / min max"
-            raise source.unsupported(node.position, f"'{sign}' of P, R or a filter", hint)
+            reason = f"'{sign}' of P, R or a filter is not supported; use + - * / min max"
+            raise source.error(node.position, reason)
         case Binary(sign) if below[0].type is Type.BOOL:
             return _logical(sign, *below)
     assert isinstance(node, Binary)  # the static checks let nothing else pass

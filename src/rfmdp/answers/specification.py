@@ -20,11 +20,10 @@ from functools import reduce
 from typing import Any
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import ModelType
-from rfmdp.language.checked import Work
-from rfmdp.language.expressions import Binary, Expr, Literal, Unary, nodes
+from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary
+from rfmdp.language.check import Work
+from rfmdp.language.expressions import is_nested, nodes, path_operators, write_expression
 from rfmdp.language.source import SourceText
-from rfmdp.language.write import write_expression
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -56,7 +55,7 @@ HALVINGS = 30  # of what is left to come, until a discounted value is as precise
 def probability(path: Expr, states: Sets) -> tuple[Objective, bool]:
     """Return the objective of a path formula, and whether the answer is one minus its value.
 
-    >>> from rfmdp.language.expressions import Label
+    >>> from rfmdp.language.ast import Label
     >>> probability(tree.Path("G", None, Label("safe")), write_expression)
     (Globally(stay='"safe"', latest=None, earliest=0), False)
     """
@@ -88,14 +87,14 @@ def probability(path: Expr, states: Sets) -> tuple[Objective, bool]:
 
 def _counted_reward(path: Expr) -> str | None:
     """Return the name of the reward that a path formula has a bound on."""
-    times = [operator.time for operator in tree.path_operators(path)]
+    times = [operator.time for operator in path_operators(path)]
     return next((time.reward for time in times if time is not None), None)
 
 
 def reward(path: Expr, name: str | None, states: Sets) -> Objective:
     """Return the objective of a reward formula."""
     match path:
-        case tree.Path("F", right=target, time=None) if not tree.is_nested(path):
+        case tree.Path("F", right=target, time=None) if not is_nested(path):
             return ReachReward(states(target), name)
         case tree.LongRunReward():
             return LongRunAverage(name)
@@ -128,7 +127,7 @@ def _formula(path: Expr, atoms: list[Expr]) -> Formula:
     """Return a path formula as a tree; state formulas that are new in it are added to the atoms."""
     if path == TRUE:
         return ("true",)
-    if not tree.path_operators(path):
+    if not path_operators(path):
         if path not in atoms:
             atoms.append(path)
         return ("atom", atoms.index(path))
@@ -253,7 +252,7 @@ def all_work(questions: Iterable[Work | None]) -> Work | None:
 def _work(operator: Expr, states: Sets) -> Work | None:
     match operator:
         case tree.Probability(path=path):
-            if not tree.path_operators(path):
+            if not path_operators(path):
                 return Work()
             objective = probability(path, states)[0]
         case tree.Reward(path=path):

@@ -28,8 +28,8 @@ from rfmdp.cli.output import (
 )
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
-from rfmdp.language.checked import Work
-from rfmdp.language.expressions import Type
+from rfmdp.language.ast import Type
+from rfmdp.language.check import Work
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.report import model_sizes

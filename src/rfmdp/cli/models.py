@@ -16,7 +16,7 @@ from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, st
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.archive import load_record
-from rfmdp.language.checked import Work
+from rfmdp.language.check import Work
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
@@ -24,7 +24,7 @@ from rfmdp.model.lattice import AnyModel, written
 from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
 from rfmdp.record import Provenance
 
-SHARED = ("properties", "constants", "formulas", "labels")  # of a file, for texts beside it
+SHARED = ("properties", "definitions")  # of a file, for texts beside it
 
 
 def read_blueprint(model: str) -> Blueprint:
@@ -98,7 +98,7 @@ def rebuilt(model: str, constants: Mapping[str, str], result: str) -> FactoredMD
     kind = sets.pop("kind")
     blueprint, named = read_blueprint(model), dict(constants)
     if blueprint.parsed is not None:
-        missing = {c.name for c in blueprint.parsed.constants if c.value is None} - set(constants)
+        missing = blueprint.parsed.open - set(constants)
         unset = {k: x for k, x in origin.constants.items() if k in missing}
         named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in unset.items()}
     if kind == "domain":

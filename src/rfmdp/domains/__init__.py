@@ -23,11 +23,10 @@ import numpy as np
 from rfmdp.domains.table import DOMAINS, PUBLISHED, find
 from rfmdp.errors import ModelError
 from rfmdp.language.build import build_model
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
-from rfmdp.language.constants import Constants
-from rfmdp.language.load import read_text
+from rfmdp.language.check import CheckedModel, check_model
+from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
+from rfmdp.language.source import read_text
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import LatticeMDP, Model
 from rfmdp.objective import Spec

@@ -18,7 +18,7 @@ from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Direction, Objective, ReachReward, Spec, Until
 
 if TYPE_CHECKING:
-    from rfmdp.language.constants import Constants
+    from rfmdp.language.names import Constants
 
 TEXTBOOK, PUBLISHED, LEARNING = "textbook", "published", "learning"
 

@@ -36,7 +36,7 @@ EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
 }
 PRISM: dict[str, str] = dict.fromkeys(
     (".prism", ".nm", ".pm", ".sm", ".imdp", ".idtmc", ".mdp", ".dtmc"),
-    "rfmdp.language.load:load_prism",
+    "rfmdp.language.build:load_prism",
 )
 READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
     "model": "rfmdp.formats.model_records:model_from_record",

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.language.expressions import Expr
+from rfmdp.language.ast import Expr
+from rfmdp.language.expressions import write_expression
 from rfmdp.language.parse import parse_expression
-from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.lattice import Factor, Formula, FormulaRewards, LatticeMDP, Moves
 from rfmdp.model.validate import ARRAYS, require_valid

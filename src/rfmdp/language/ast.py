@@ -1,22 +1,163 @@
-"""The tree of a PRISM model or property as its text says it: nothing expanded or evaluated.
+"""The tree of a PRISM model, property or expression as its text says it.
 
-A property is an expression over `Probability`, `Reward` and `Filter`, combined by the ordinary
-operators. A path formula is a `Path` over path formulas, a Boolean combination of some, or a state
-formula (which a path satisfies if its first state does).
+Every node carries its `position`, which takes no part in `==`. A property is an expression over
+`Probability`, `Reward` and `Filter`, combined by the ordinary operators. A path formula is a `Path`
+over path formulas, a Boolean combination of some, or a state formula (which a path satisfies if its
+first state does).
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from fractions import Fraction
+from typing import Any, ClassVar, Self, dataclass_transform
 
-from rfmdp.language.expressions import Expr, Node, Type, Unary, nodes
-from rfmdp.language.source import SourceText
+from rfmdp.language.source import NOWHERE, Position, SourceText
 from rfmdp.objective import Direction
 
 FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
            "printall", "range")  # fmt: skip
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
+
+
+class Type(Enum):
+    """Type of an expression; an `INT` may stand wherever a `DOUBLE` is expected."""
+
+    INT = "int"
+    DOUBLE = "double"
+    BOOL = "bool"
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Record:
+    """Makes its subclasses dataclasses with as few methods of their own as possible.
+
+    Python makes every method of every dataclass from a text when it is imported, which would take
+    18 ms of every start. That nobody changes a node is checked by types alone.
+    """
+
+    compared: ClassVar[tuple[str, ...]]  # fields that take part in `==` and `repr`
+
+    def __init_subclass__(cls) -> None:
+        made: Any = dataclass(eq=False, repr=False)(cls)
+        cls.compared = tuple(field.name for field in fields(made) if field.compare)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.compared)
+
+    def __repr__(self) -> str:
+        texts = (f"{name}={getattr(self, name)!r}" for name in self.compared)
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+class Node(_Record):
+    """Anything with a place in the text. Its parts are the fields that take part in `==`."""
+
+    position: Position = field(default=NOWHERE, compare=False, kw_only=True)
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the expressions among its parts and in them, in the order of fields."""
+        expressions: list[Expr] = []
+        for name in self.compared:
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                expressions.append(value)
+            elif isinstance(value, Node):
+                expressions += value.children()
+            elif isinstance(value, tuple):
+                for entry in value:
+                    expressions += (entry,) if isinstance(entry, Expr) else entry.children()
+        return tuple(expressions)
+
+    def rebuilt(self, children: Iterable[Expr]) -> Self:
+        """Return this node with other expressions, in the order of `children()`."""
+        rest = iter(children)
+        values = ((name, getattr(self, name)) for name in self.compared)
+        return replace(self, **{name: _refilled(value, rest) for name, value in values})
+
+
+class Expr(Node):
+    """An expression; leaves have no children."""
+
+
+def _refilled(value: Any, rest: Iterator[Expr]) -> Any:
+    if isinstance(value, Expr):
+        return next(rest)
+    if isinstance(value, tuple):
+        return tuple(_refilled(entry, rest) for entry in value)
+    return value.rebuilt(rest) if isinstance(value, Node) else value
+
+
+class Literal(Expr):
+    """A number or a truth value; the Python type of `value` is the type of the literal."""
+
+    value: bool | int | float
+    exact: Fraction | None = field(default=None, compare=False)  # what `value` was rounded from
+
+    @property
+    def type(self) -> Type:
+        """Return the type of the value."""
+        if isinstance(self.value, bool):
+            return Type.BOOL
+        return Type.INT if isinstance(self.value, int) else Type.DOUBLE
+
+    def __eq__(self, other: object) -> bool:
+        """Distinguish 1, 1.0 and true, which Python takes for equal."""
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+class Name(Expr):
+    """A constant, formula or variable, by its name."""
+
+    name: str
+
+
+class Label(Expr):
+    """A quoted name: a label, or in properties also another property."""
+
+    name: str
+
+
+class Unary(Expr):
+    """`-x` or `!x`."""
+
+    operator: str  # "-" or "!"
+    operand: Expr
+
+
+class Binary(Expr):
+    """`left operator right`, with one of ^ * / + - < <= > >= = != & | <=> =>."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+class Ite(Expr):
+    """`condition ? then : otherwise`."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+class Call(Expr):
+    """A function: min, max, floor, ceil, round, pow, mod or log."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+PLAIN = (Literal, Name, Label, Unary, Binary, Ite, Call)  # what models may have
 
 
 class ModelType(Enum):
@@ -28,26 +169,30 @@ class ModelType(Enum):
     IMDP = "imdp"
 
 
-class Constant(Node):
-    """`const type name = value;`, undefined if `value` is None."""
+class Definition(Node):
+    """`const type name = value;`, `formula name = value;` or `label "name" = value;`."""
 
+    kind: str  # "constant", "formula" or "label"; in scopes of properties, also "property"
     name: str
-    type: Type
-    value: Expr | None
+    value: Expr | None  # None for a constant that the text leaves open
+    type: Type | None = None  # of a constant
+
+    @property
+    def key(self) -> str:
+        """The name as expressions have it: in quotes, but for constants and formulas."""
+        return f'"{self.name}"' if self.kind in ("label", "property") else self.name
 
 
-class Formula(Node):
-    """`formula name = value;`."""
+class SourceFile(Node):
+    """What all files have."""
 
-    name: str
-    value: Expr
+    definitions: tuple[Definition, ...] = ()
+    source: SourceText = field(default=SourceText(""), compare=False)
 
-
-class LabelDefinition(Node):
-    """`label "name" = value;`."""
-
-    name: str
-    value: Expr
+    @property
+    def open(self) -> set[str]:
+        """The constants without a value."""
+        return {d.name for d in self.definitions if d.kind == "constant" and d.value is None}
 
 
 class VariableDeclaration(Node):
@@ -57,11 +202,6 @@ class VariableDeclaration(Node):
     lower: Expr | None
     upper: Expr | None
     init: Expr | None
-
-    @property
-    def is_bool(self) -> bool:
-        """Return whether this is a bool variable."""
-        return self.lower is None
 
 
 class ProbabilityInterval(Node):
@@ -80,10 +220,16 @@ class Assignment(Node):
 
 
 class Update(Node):
-    """`probability : assignments`; no assignment is `true`, no probability is certainty."""
+    """`probability : assignments`; no assignment is `true`."""
 
-    probability: Expr | ProbabilityInterval | None
+    probability: Expr | ProbabilityInterval
     assignments: tuple[Assignment, ...]
+
+    @property
+    def ends(self) -> tuple[Expr, ...]:
+        """Its probability, or both ends of its interval."""
+        chance = self.probability
+        return (chance,) if isinstance(chance, Expr) else chance.children()
 
 
 class Command(Node):
@@ -92,6 +238,11 @@ class Command(Node):
     action: str | None
     guard: Expr
     updates: tuple[Update, ...]
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether some probability is an interval."""
+        return any(len(update.ends) > 1 for update in self.updates)
 
 
 class Module(Node):
@@ -123,12 +274,9 @@ class RenamedModule(Node):
 
 
 class RewardItem(Node):
-    """`guard : value;` of states, or `[action] guard : value;` of transitions.
+    """`guard : value;` of states, or `[action] guard : value;` of transitions."""
 
-    action : None for states, "" for `[]`, otherwise the action
-    """
-
-    action: str | None
+    action: str | None  # None for states, "" for `[]`
     guard: Expr
     value: Expr
 
@@ -140,18 +288,14 @@ class RewardStructure(Node):
     items: tuple[RewardItem, ...]
 
 
-class ModelFile(Node):
-    """A whole model file. Each kind of definition keeps the order of the text."""
+class ModelFile(SourceFile):
+    """A whole model file. Each kind of part keeps the order of the text."""
 
-    type: ModelType | None  # None: not declared
-    constants: tuple[Constant, ...] = ()
-    formulas: tuple[Formula, ...] = ()
-    labels: tuple[LabelDefinition, ...] = ()
+    type: ModelType | None = None  # None: not declared
     globals: tuple[VariableDeclaration, ...] = ()
     modules: tuple[Module | RenamedModule, ...] = ()
     rewards: tuple[RewardStructure, ...] = ()
     init: Expr | None = None
-    source: SourceText = field(default=SourceText(""), compare=False)
 
 
 class Bound(Node):
@@ -204,12 +348,9 @@ class LongRunReward(Expr):
 
 
 class Probability(Expr):
-    """`P agent nature bound [ path ]`; without bound it is `=?`.
+    """`P agent nature bound [ path ]`; without bound it is `=?`."""
 
-    agent, nature : None where the text does not say
-    """
-
-    agent: Direction | None
+    agent: Direction | None  # None: the text does not say
     nature: Direction | None
     bound: Bound | None
     path: Expr
@@ -241,10 +382,7 @@ OPERATORS = (Probability, Reward, Filter)  # what is evaluated on its own
 
 
 class Unreadable(Expr):
-    """The text of a property that cannot be read, or is not supported; others of a file still run.
-
-    Its position is that of the mistake.
-    """
+    """The text of a property that cannot be read, or is not supported, placed at the mistake."""
 
     text: str
     reason: str
@@ -257,23 +395,7 @@ class PropertyDefinition(Node):
     expression: Expr
 
 
-class PropertyFile(Node):
+class PropertyFile(SourceFile):
     """A whole property file."""
 
     properties: tuple[PropertyDefinition, ...] = ()
-    constants: tuple[Constant, ...] = ()
-    formulas: tuple[Formula, ...] = ()
-    labels: tuple[LabelDefinition, ...] = ()
-    source: SourceText = field(default=SourceText(""), compare=False)
-
-
-def path_operators(path: Expr) -> list[Path]:
-    """Return the operators X, F, G, U, W and R of a path formula, not those of nested P or R."""
-    return [node for node in nodes(path, leaves=OPERATORS) if isinstance(node, Path)]
-
-
-def is_nested(path: Expr) -> bool:
-    """Return whether a path formula has operators inside each other, or joined by & and |."""
-    while isinstance(path, Unary):
-        path = path.operand
-    return len(path_operators(path)) > isinstance(path, Path)

@@ -1,33 +1,70 @@
-"""Static semantics of a model: what can be said without building its states."""
+"""Static semantics of a model, and the checked form from which state spaces are built.
+
+Expressions of a checked model have values in its states: in many at once by the machine, in a
+single one by plain evaluation. The machine only notices that a value does not exist; plain
+evaluation of that state then finds the message and the place.
+
+`scope` is a built model as the checks of properties see it. Labels stand for themselves there, so
+properties fit models from anywhere (explicit files, Python), not only those that have a text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 
+import numpy as np
+
+from rfmdp.kernels import machine
+from rfmdp.kernels.decorator import expect
 from rfmdp.language import ast as tree
-from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import (
-    Constants,
-    check_inputs,
-    constant_definitions,
-    definitions,
-    meanings,
-    plain_values,
-    require_values,
-)
+from rfmdp.language.ast import Expr, Label, Literal, Type
 from rfmdp.language.evaluate import Value, evaluate, simplify
-from rfmdp.language.expand import all_modules, substitute
-from rfmdp.language.expressions import Expr, Label, Literal, Node, Type, fold
-from rfmdp.language.source import Position, SourceText
-from rfmdp.language.types import node_type, require
+from rfmdp.language.expressions import fold, node_type, require
+from rfmdp.language.names import Constants, meanings, modules_of, refuse_open, substitute, texts_of
+from rfmdp.language.program import Expressions, Program
+from rfmdp.language.source import Position, PrismSourceError, SourceText
 from rfmdp.model.arrays import Variable
+from rfmdp.model.lattice import AnyModel
+from rfmdp.types import AnyArray, IntArray
 
-WITH_INTERVALS = {
-    tree.ModelType.DTMC: tree.ModelType.IDTMC,
-    tree.ModelType.MDP: tree.ModelType.IMDP,
-}
+BUILT_IN_LABELS = ("init", "deadlock")
+CHAINS = (tree.ModelType.DTMC, tree.ModelType.IDTMC)
+CHUNK = 1 << 16  # states evaluated at once
+DTYPE = {Type.BOOL: np.bool_, Type.INT: np.int64, Type.DOUBLE: np.float64}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedModel:
+    """A model ready for building.
+
+    Formulas, labels inside expressions and renamed modules are expanded, constants are values, and
+    parts without variables are evaluated. The only names left in expressions are those of
+    variables. A command that was copied by renaming keeps its `position`: errors name that place.
+
+    type : never None; an interval anywhere turns DTMC into IDTMC and MDP into IMDP
+    variables : globals first, then module by module, in the order of the text (as PRISM does)
+    actions : all action names in order of first appearance
+    init : the initial value of every variable, or the condition of `init ... endinit`
+    constants : the value of every constant of the model
+    """
+
+    type: tree.ModelType
+    variables: tuple[Variable, ...]
+    modules: tuple[tree.Module, ...]
+    labels: Mapping[str, Expr]
+    rewards: tuple[tree.RewardStructure, ...]
+    init: tuple[int, ...] | Expr
+    constants: Mapping[str, bool | int | float]
+    formulas: Mapping[str, Expr]  # expanded, constants not replaced: for properties
+    actions: tuple[str, ...]
+    source: SourceText = field(repr=False)
+    undefined: tuple[str, ...] = ()  # constants that the model does not need, and have no value
+
+    def variable_types(self) -> dict[str, Type]:
+        """Return the type of every variable by name."""
+        return {v.name: Type.BOOL if v.boolean else Type.INT for v in self.variables}
 
 
 def check_model(
@@ -37,40 +74,31 @@ def check_model(
 
     constants : values of constants that the model leaves open; a string is read as an expression
     also_known : names that may be in `constants` although only a property file has them
-
-    >>> from rfmdp.language.parse import parse_model
-    >>> text = "const int N; module m x : [0..N]; [] x<N -> (x'=x+1); endmodule"
-    >>> check_model(parse_model(text), {"N": 3}).variables[0].high
-    3
     """
     source = model.source
-    inputs = plain_values(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
-    check_unique({"module": model.modules}, source)
-    formulas = meanings(definitions("formula", model.formulas), {}, source)
-    modules = all_modules(model, formulas)
-    kinds: dict[str, Sequence[Node]] = {"constant": model.constants, "formula": model.formulas}
-    kinds |= {"global variable": model.globals}
-    kinds |= {f"variable of module '{module.name}'": module.variables for module in modules}
-    for names in (kinds, {"label": model.labels}, {"reward structure": model.rewards}):
-        check_unique(names, source)
-    check_inputs(inputs, model.constants, also_known, source)
-    variables = [*model.globals, *(v for module in modules for v in module.variables)]
-    types = {c.name: c.type for c in model.constants}
-    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
-    constant_texts = constant_definitions(model.constants, inputs, source)
-    texts = constant_texts | definitions("formula", model.formulas)
-    texts |= definitions("label", model.labels)
-    resolver = Resolver(meanings(texts, types, source), types, source)
-    numbers = {c.name: resolver.meanings.get(c.name) for c in model.constants}
-    values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
-    expanded = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
-    open_ = {name: text.position for name, text in constant_texts.items() if text.value is None}
-    used = (substitute(text, resolver.meanings) for text in expanded)
-    require_values(used, open_, source)
+    check_unique([("module", m.name, m.position) for m in model.modules], source)
+    texts = {d.key: d for d in model.definitions if d.kind == "formula"}
+    formulas = meanings(texts, {}, source)
+    modules = modules_of(model, formulas)
     declared = [(variable, "") for variable in model.globals]
     declared += [(variable, module.name) for module in modules for variable in module.variables]
+    kinds = {"": "global variable", **{m.name: f"variable of module '{m.name}'" for m in modules}}
+    named = [(d.kind, d.key, d.position) for d in model.definitions]
+    named += [(kinds[module], variable.name, variable.position) for variable, module in declared]
+    check_unique(named, source)
+    named = [("reward structure", r.name, r.position) for r in model.rewards if r.name is not None]
+    check_unique(named, source)
+    texts = texts_of(model, constants, also_known)
+    types = {d.name: d.type for d in model.definitions if d.type is not None}
+    types |= {v.name: Type.BOOL if v.lower is None else Type.INT for v, _ in declared}
+    resolver = Resolver(meanings(texts, types, source), types, source)
+    numbers = {d.name: resolver.meanings.get(d.name) for d in model.definitions if d.type}
+    values = {name: n.value for name, n in numbers.items() if isinstance(n, Literal)}
+    labels = tuple(d for d in model.definitions if d.kind == "label")
+    expanded = replace(model, definitions=labels, modules=tuple(modules)).children()
+    refuse_open((substitute(e, resolver.meanings) for e in expanded), texts, source)
     ranges = [_variable(variable, model, resolver) for variable, _ in declared]
     owners = {variable.name: module for variable, module in declared}
     checked = tuple(
@@ -81,21 +109,24 @@ def check_model(
     init: tuple[int, ...] | Expr = tuple(value for _, value in ranges)
     if model.init is not None:
         init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
+    type_ = model.type or tree.ModelType.MDP
+    if any(command.has_intervals for module in modules for command in module.commands):
+        type_ = tree.ModelType("i" + type_.value.removeprefix("i"))
     return CheckedModel(
-        type=_model_type(model, modules),
+        type=type_,
         variables=tuple(variable for variable, _ in ranges),
         modules=checked,
-        labels=tuple(
-            replace(label, value=resolver.resolve(label.value, Type.BOOL, f'label "{label.name}"'))
-            for label in model.labels
-        ),
-        rewards=_rewards(model.rewards, actions, resolver),
+        labels={
+            d.name: resolver.resolve(resolver.meanings[d.key], Type.BOOL, f"label {d.key}")
+            for d in labels
+        },
+        rewards=tuple(_rewards(rewards, actions, resolver) for rewards in model.rewards),
         init=init,
         constants=values,
         formulas=formulas,
         actions=actions,
         source=source,
-        undefined=tuple(c.name for c in model.constants if c.name not in values),
+        undefined=tuple(name for name in numbers if name not in values),
     )
 
 
@@ -121,36 +152,20 @@ class Resolver:
             raise self.source.error(node.position, reason)
         return node_type(node, below, self.types, self.source)
 
-    def constant(self, expr: Expr, type_: Type, what: str) -> Value:
-        """Return the value of an expression without variables."""
-        return evaluate(self.resolve(expr, type_, what), {}, self.source)
 
-
-def check_unique(kinds: Mapping[str, Sequence[Any]], source: SourceText) -> None:
-    """Raise if two definitions of some kinds have one name, at the later one."""
-    nodes = [(node, kind) for kind, some in kinds.items() for node in some if node.name is not None]
-    by_name: dict[str, tuple[str, int]] = {}
-    for node, kind in sorted(nodes, key=lambda entry: entry[0].position):
-        name = node.name
+def check_unique(named: Iterable[tuple[str, str, Position]], source: SourceText) -> None:
+    """Raise if two definitions (kind, key, place) have one key, at the later one."""
+    by_key: dict[str, tuple[str, int]] = {}
+    for kind, key, position in sorted(named, key=lambda entry: entry[2]):
+        name = key.strip('"')
         if kind == "label" and name in BUILT_IN_LABELS:
             reason = f'label "{name}" is built in and must not be defined'
-            raise source.error(node.position, reason)
-        if name in by_name:
-            first, line = by_name[name]
+            raise source.error(position, reason)
+        if key in by_key:
+            first, line = by_key[key]
             found = f"found a {kind} and a {first} in line {line}"
-            raise source.error(node.position, f"'{name}' must be defined only once, {found}")
-        by_name[name] = kind, node.position.line
-
-
-def _model_type(model: tree.ModelFile, modules: list[tree.Module]) -> tree.ModelType:
-    declared = model.type or tree.ModelType.MDP
-    intervals = any(
-        isinstance(update.probability, tree.ProbabilityInterval)
-        for module in modules
-        for command in module.commands
-        for update in command.updates
-    )
-    return WITH_INTERVALS.get(declared, declared) if intervals else declared
+            raise source.error(position, f"'{name}' must be defined only once, {found}")
+        by_key[key] = kind, position.line
 
 
 def _variable(
@@ -158,93 +173,162 @@ def _variable(
 ) -> tuple[Variable, int]:
     """Return a variable with its range, and its initial value."""
     name, source = variable.name, resolver.source
-    lower, upper = 0, 1
-    if variable.lower is not None and variable.upper is not None:
-        bounds = (variable.lower, variable.upper)
-        what = f"a bound of '{name}'"
-        lower, upper = (int(resolver.constant(b, Type.INT, what)) for b in bounds)
-        if lower > upper:
-            reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
-            raise source.error(variable.lower.position, reason)
+
+    def value(expr: Expr, type_: Type, what: str) -> int:
+        return int(evaluate(resolver.resolve(expr, type_, f"{what} of '{name}'"), {}, source))
+
+    low, high = variable.lower or Literal(0), variable.upper or Literal(1)
+    lower, upper = value(low, Type.INT, "a bound"), value(high, Type.INT, "a bound")
+    if lower > upper:
+        reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
+        raise source.error(low.position, reason)
     init = lower
     if variable.init is not None:
         if model.init is not None:
-            reason = (
-                f"'{name}' must have no initial value, because the model has 'init ... endinit'"
-            )
+            reason = f"'{name}' must have no initial value, as the model has 'init ... endinit'"
             raise source.error(variable.init.position, reason)
-        type_ = resolver.types[name]
-        init = int(resolver.constant(variable.init, type_, f"the initial value of '{name}'"))
+        init = value(variable.init, resolver.types[name], "the initial value")
         if not lower <= init <= upper:
             reason = f"the initial value of '{name}' must be in [{lower}..{upper}], found {init}"
             raise source.error(variable.init.position, reason)
-    return Variable(name, lower, upper, variable.is_bool), init
+    return Variable(name, lower, upper, variable.lower is None), init
 
 
 def _command(
     command: tree.Command, module: str, owners: Mapping[str, str], resolver: Resolver
 ) -> tree.Command:
     """Resolve a command; `owners` of variables are modules, "" of global ones."""
-    guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
+    parts = [(command.guard, Type.BOOL, "a guard")]
     for update in command.updates:
+        parts += [(end, Type.DOUBLE, "a probability") for end in update.ends]
         targets: set[str] = set()
         for assignment in update.assignments:
             name, reason = assignment.variable, ""
             if name not in owners:
-                reason = f"unknown variable '{name}'; declare it"
+                reason = "an assigned variable must be declared"
             elif not owners[name] and command.action is not None:
-                reason = (
-                    f"a command with an action must not assign a global variable, found '{name}'; "
-                    f"use [] instead of [{command.action}]"
-                )
+                reason = "a command with an action must not assign a global variable; use []"
             elif owners[name] not in ("", module):
-                reason = f"module '{module}' must assign its own variables only, found '{name}'"
+                reason = f"module '{module}' must assign its own variables only"
             elif name in targets:
-                reason = f"'{name}' must be assigned only once in an update"
+                reason = "a variable must be assigned only once in an update"
             if reason:
-                raise resolver.source.error(assignment.position, reason)
+                raise resolver.source.error(assignment.position, f"{reason}, found '{name}'")
             targets.add(name)
-    updates = tuple(_update(update, resolver) for update in command.updates)
-    return replace(command, guard=guard, updates=updates)
-
-
-def _update(update: tree.Update, resolver: Resolver) -> tree.Update:
-    chance: Expr | tree.ProbabilityInterval
-    match update.probability:
-        case None:
-            chance = Literal(1.0, position=update.position)
-        case tree.ProbabilityInterval(lower, upper) as interval:
-            lower = resolver.resolve(lower, Type.DOUBLE, "the lower bound of a probability")
-            upper = resolver.resolve(upper, Type.DOUBLE, "the upper bound of a probability")
-            chance = replace(interval, lower=lower, upper=upper)
-        case expr:
-            chance = resolver.resolve(expr, Type.DOUBLE, "a probability")
-    assignments = tuple(
-        replace(
-            assignment,
-            value=resolver.resolve(
-                assignment.value,
-                resolver.types[assignment.variable],
-                f"the new value of '{assignment.variable}'",
-            ),
-        )
-        for assignment in update.assignments
-    )
-    return replace(update, probability=chance, assignments=assignments)
+            parts.append((assignment.value, resolver.types[name], f"the new value of '{name}'"))
+    return command.rebuilt(starmap(resolver.resolve, parts))
 
 
 def _rewards(
-    structures: Sequence[tree.RewardStructure], actions: tuple[str, ...], resolver: Resolver
-) -> tuple[tree.RewardStructure, ...]:
-    checked = []
-    for rewards in structures:
-        items = []
-        for item in rewards.items:
-            if item.action and item.action not in actions:
-                reason = f"unknown action '{item.action}'; it must be the action of a command"
-                raise resolver.source.error(item.position, reason)
-            guard = resolver.resolve(item.guard, Type.BOOL, "the condition of a reward")
-            value = resolver.resolve(item.value, Type.DOUBLE, "a reward")
-            items.append(replace(item, guard=guard, value=value))
-        checked.append(replace(rewards, items=tuple(items)))
-    return tuple(checked)
+    rewards: tree.RewardStructure, actions: tuple[str, ...], resolver: Resolver
+) -> tree.RewardStructure:
+    parts = []
+    for item in rewards.items:
+        if item.action and item.action not in actions:
+            reason = f"unknown action '{item.action}'; it must be the action of a command"
+            raise resolver.source.error(item.position, reason)
+        parts.append((item.guard, Type.BOOL, "the condition of a reward"))
+        parts.append((item.value, Type.DOUBLE, "a reward"))
+    return rewards.rebuilt(starmap(resolver.resolve, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What questions ask of a model: backward steps, or plays that go on until they end."""
+
+    steps: int = 0
+    ends: tuple[Expr, ...] = ()  # where plays end, of questions without a number of steps
+
+
+def model_type(model: AnyModel) -> tree.ModelType:
+    """Return the PRISM type that a model amounts to; one row per state is a chain."""
+    if model.rows == model.states:
+        return tree.ModelType.IDTMC if model.uncertain else tree.ModelType.DTMC
+    return tree.ModelType.IMDP if model.uncertain else tree.ModelType.MDP
+
+
+def scope(model: AnyModel | None, source: SourceText) -> CheckedModel:
+    """Return the names that properties of a model may use; errors show `source`."""
+    if model is None:
+        return CheckedModel(tree.ModelType.MDP, (), (), {}, (), (), {}, {}, (), source)
+    constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
+    return CheckedModel(
+        model_type(model),
+        model.variables,
+        (),
+        {name: Label(name) for name in model.labels if name not in BUILT_IN_LABELS},
+        tuple(tree.RewardStructure(name or None, ()) for name in model.rewards),
+        (),
+        constants,
+        {k: v for k, v in model.formulas.items() if isinstance(v, Expr)},
+        model.actions,
+        source,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """One state of a text, and messages that name it: `(x=2, up=true)`."""
+
+    model: CheckedModel
+    values: AnyArray  # (vars,)
+
+    def __str__(self) -> str:
+        texts = (f"{k}={str(v).lower()}" for k, v in self.names().items())
+        return f"({', '.join(texts)})"
+
+    def names(self) -> dict[str, Value]:
+        """Return the value of every variable by name."""
+        pairs = zip(self.model.variables, self.values, strict=True)
+        return {v.name: bool(x) if v.boolean else int(x) for v, x in pairs}
+
+    def value(self, expr: Expr) -> Value:
+        """Return an expression in this state, or raise the error that names the state."""
+        try:
+            return evaluate(expr, self.names(), self.model.source)
+        except PrismSourceError as error:
+            place = Position(error.line, error.column)
+            raise self.error(place, error.reason) from None
+
+    def error(self, position: Position, reason: str) -> PrismSourceError:
+        """Return (not raise) an error that names the state."""
+        return self.model.source.error(position, f"{reason} in state {self}")
+
+
+def evaluate_states(
+    expr: Expr, model: CheckedModel, valuations: AnyArray, states: IntArray | None = None
+) -> AnyArray:
+    """Return a checked expression in many states, (N,) of bool, int64 or float64.
+
+    An error names the first state in which it has no value.
+
+    valuations : (S, vars), columns in the order of `model.variables`
+    states : (N,) which of them, None for all
+    """
+    expressions = Expressions(model.variables, model.source)
+    number = expressions.add(expr)
+    program = Program(expressions)
+    type_ = expressions.steps[number].type
+    place, cell = (program.condition(number), -1) if type_ is Type.BOOL else program.value(number)
+    code, ints, floats = program.code(), program.ints(), program.floats()
+    memory = ints, floats, floats.view(np.int64) if type_ is Type.DOUBLE else ints
+    used = [step.column for step in expressions.steps if step.column >= 0]
+    columns = np.array(used, dtype=np.int64)
+    cells = np.array(program.variables, dtype=np.int64)[columns]
+    valuations = np.ascontiguousarray(valuations, dtype=np.int32).view()
+    valuations.flags.writeable = False  # frozen or not: the same machine code for both
+    states = np.arange(len(valuations)) if states is None else states
+    expect(len(states) * len(code))
+    out: AnyArray = np.empty(len(states), dtype=DTYPE[type_])
+    for start in range(0, len(states), CHUNK):
+        chunk = np.array(states[start : start + CHUNK], dtype=np.int64)
+        cells_out = np.empty(len(chunk), dtype=np.int64)
+        where = cells, columns, valuations
+        done = machine.evaluate((code, place, cell), memory, where, chunk, cells_out)
+        if done < len(chunk):
+            state = State(model, valuations[chunk[done]])
+            state.value(expr)
+            raise state.error(expr.position, "the expression must have a value, found none")
+        found = cells_out.view(np.float64) if type_ is Type.DOUBLE else cells_out
+        out[start : start + CHUNK] = found
+    return out

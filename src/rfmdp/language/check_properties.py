@@ -7,47 +7,25 @@ undefined constant matters only to properties that use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import is_nested, path_operators
-from rfmdp.language.check import check_unique
-from rfmdp.language.checked import BUILT_IN_LABELS, CheckedModel
-from rfmdp.language.constants import (
-    Constants,
-    Definition,
-    constant_definitions,
-    definitions,
-    meanings,
-    require_values,
-)
+from rfmdp.language.ast import Binary, Definition, Expr, Label, Literal, Name, Type, Unary
+from rfmdp.language.check import BUILT_IN_LABELS, CheckedModel, check_unique
 from rfmdp.language.evaluate import evaluate, exact_value, simplify
-from rfmdp.language.expand import references, substitute
-from rfmdp.language.expressions import (
-    Binary,
-    Expr,
-    Label,
-    Literal,
-    Name,
-    Type,
-    Unary,
-    fold,
-    rewrite,
-)
-from rfmdp.language.source import NOWHERE, Position, SourceText, question
-from rfmdp.language.types import node_type, require, type_of
+from rfmdp.language.expressions import fold, is_nested, node_type, path_operators, require, rewrite
+from rfmdp.language.names import Constants, resolved, with_inputs
+from rfmdp.language.source import Position, SourceText, question
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
-    "avg": Type.DOUBLE,
-    "range": Type.DOUBLE,
+    **dict.fromkeys(("avg", "range"), Type.DOUBLE),
+    **dict.fromkeys(("forall", "exists"), Type.BOOL),
     "count": Type.INT,
-    "forall": Type.BOOL,
-    "exists": Type.BOOL,
 }
 REWARDS = (tree.CumulativeReward, tree.InstantaneousReward, tree.LongRunReward)
+COUNTED = (tree.Path, tree.CumulativeReward, tree.InstantaneousReward)
 DEEPEST = 100  # operators of a path formula inside each other
 SHARE = (0.0, 1.0, "in the range 0..1")
 ANY = (-math.inf, math.inf, "a number")
@@ -76,38 +54,13 @@ def check_property(
     model: CheckedModel,
     constants: Constants | None = None,
 ) -> CheckedProperty:
-    """Return a property of a file resolved against a model.
-
-    constants : values of constants that the file leaves open
-
-    >>> from rfmdp.language.check import check_model
-    >>> from rfmdp.language.parse import parse_model
-    >>> from rfmdp.language.parse_properties import parse_property_file
-    >>> model = check_model(parse_model("module m x : [0..2]; [] true -> (x'=1); endmodule"))
-    >>> file = parse_property_file("const int k = 2; P=? [ F<=2*k x=k ]")
-    >>> check_property(file.properties[0], file, model).expression.path.time.upper
-    Literal(value=4)
-    """
+    """Return a property of a file resolved against a model, with constants that the file needs."""
     check_file(file, model)
-    _refuse_misspelt(prop, file, model)
     scope = _Scope(file, model, constants or {})
-    (expression,) = scope.resolved([prop.expression])
+    expression = scope.resolved(prop.expression)
     require_supported(expression, file.source)
     type_ = fold(expression, scope.type_of)
     return CheckedProperty(simplify(rewrite(expression, scope.settle)), type_, model)
-
-
-def _refuse_misspelt(
-    prop: tree.PropertyDefinition, file: tree.PropertyFile, model: CheckedModel
-) -> None:
-    """Raise if a property is a single unknown name, and others have names that may be meant."""
-    expr = prop.expression
-    names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {x.name for x in file.constants} | {x.name for x in file.formulas}
-    named = [p.name for p in file.properties if p.name is not None]
-    if isinstance(expr, Name) and expr.name not in names and named:
-        hint = question(expr.name, named) or f"; properties with a name are {', '.join(named)}"
-        raise file.source.error(expr.position, f"unknown name '{expr.name}'{hint}")
 
 
 def with_numbers(
@@ -117,29 +70,25 @@ def with_numbers(
 
     Its state formulas stay as they are, so that `model` need only have the constants.
     """
-    if isinstance(path, Unary | Binary) and path_operators(path):
-        below = [with_numbers(child, file, model, inputs) for child in path.children()]
-        return path.rebuilt(below)
-    if not isinstance(path, tree.Path | tree.CumulativeReward | tree.InstantaneousReward):
-        return path
-    children = list(path.children())
-    begin = (1 if path.left is None else 2) if isinstance(path, tree.Path) else 0
-    children[:begin] = [with_numbers(child, file, model, inputs) for child in children[:begin]]
     scope = _Scope(file, model, inputs)
-    return scope.settle(path.rebuilt([*children[:begin], *scope.resolved(children[begin:])]))
+
+    def change(node: Expr) -> Expr:
+        return scope.settle(node) if isinstance(node, COUNTED) else node
+
+    return rewrite(path, change, leaves=tree.OPERATORS)
 
 
 def check_file(file: tree.PropertyFile, model: CheckedModel) -> None:
     """Raise if a property file defines a name twice, or one that the model has."""
-    check_unique({"constant": file.constants, "formula": file.formulas}, file.source)
-    check_unique({"property": file.properties, "label": file.labels}, file.source)
+    named = [(d.kind, d.key, d.position) for d in file.definitions]
+    named += [("property", f'"{p.name}"', p.position) for p in file.properties if p.name]
+    check_unique(named, file.source)
     names = {*model.variable_types(), *model.constants, *model.formulas}
-    labels = {label.name for label in model.labels}
-    values: list[tree.Constant | tree.Formula] = [*file.constants, *file.formulas]
-    again = [node for node in values if node.name in names]
-    for node in (*again, *(label for label in file.labels if label.name in labels)):
-        reason = f"'{node.name}' must not be defined again, the model has it"
-        raise file.source.error(node.position, reason)
+    names |= {f'"{name}"' for name in model.labels}
+    for definition in file.definitions:
+        if definition.key in names:
+            reason = f"'{definition.name}' must not be defined again, the model has it"
+            raise file.source.error(definition.position, reason)
 
 
 class _Scope:
@@ -147,46 +96,41 @@ class _Scope:
 
     def __init__(self, file: tree.PropertyFile, model: CheckedModel, inputs: Constants) -> None:
         self.model, self.source = model, file.source
-        labels = {x.name: x for x in (*model.labels, *file.labels)}
+        labels = [*model.labels, *(d.name for d in file.definitions if d.kind == "label")]
         self.labels, self.known = sorted(labels), {*labels, *BUILT_IN_LABELS}
-        named = {p.name: p for p in file.properties if p.name is not None}
-        self.names = [*labels, *named]
-        numbers = {name: Literal(value) for name, value in model.constants.items()}
-        properties = {
-            f'"{name}"': Definition("property", prop.expression, prop.position)
-            for name, prop in named.items()
-            if name not in self.known
-        }
-        self._definitions = (
-            {
-                k: Definition("formula", x, NOWHERE)
-                for k, x in (numbers | {**model.formulas}).items()
-            }
-            | constant_definitions(file.constants, inputs, file.source)
-            | definitions("formula", file.formulas)
+        self.named = {p.name: p for p in file.properties if p.name is not None}
+        values = {**{k: Literal(x) for k, x in model.constants.items()}, **model.formulas}
+        definitions = [
+            *(Definition("formula", name, value) for name, value in values.items()),
+            *(Definition("constant", name, None) for name in model.undefined),
             # labels of a built model stand for themselves
-            | definitions("label", (x for x in labels.values() if x.value != Label(x.name)))
-            | properties
-        )
-        self._types = model.variable_types() | {c.name: c.type for c in file.constants}
+            *(Definition("label", k, x) for k, x in model.labels.items() if x != Label(k)),
+            *(
+                Definition("property", name, prop.expression, position=prop.position)
+                for name, prop in self.named.items()
+                if name not in self.known
+            ),
+            *file.definitions,
+        ]
+        self._definitions = with_inputs(definitions, inputs, file.source)
+        types = {d.name: d.type for d in file.definitions if d.type is not None}
+        self._types = model.variable_types() | types
 
-    def resolved(self, texts: Sequence[Expr]) -> list[Expr]:
-        """Return texts with their names, labels and names of properties replaced."""
-        first = [name for text in texts for name in references(text)]
-        values = meanings(self._definitions, self._types, self.source, first)
-        texts = [substitute(text, values) for text in texts]
-        open_ = {k: d.position for k, d in self._definitions.items() if d.value is None}
-        open_ |= dict.fromkeys(self.model.undefined, NOWHERE)
-        require_values(texts, open_, self.source)
-        return texts
+    def resolved(self, text: Expr) -> Expr:
+        """Return an expression with its names, labels and names of properties replaced."""
+        return resolved(text, self._definitions, self._types, self.source)
 
     def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
         """Return the type of a node and check its operands."""
         match node:
+            case Name(name) if name not in self._types and self.named:
+                listed = f"; properties with a name are {', '.join(self.named)}"
+                meant = question(name, [*self._types, *self.named]) or listed
+                raise self.source.error(node.position, f"unknown name '{name}'{meant}")
             case Label(name) if name not in self.known:
                 listed = ", ".join(f'"{label}"' for label in self.labels)
                 hint = f"the labels are {listed}" if listed else "define it"
-                meant = question(name, self.names)
+                meant = question(name, [*self.labels, *self.named])
                 reason = f'unknown label or property "{name}"; {hint}{meant}'
                 raise self.source.error(node.position, reason)
             case tree.Path():
@@ -197,23 +141,19 @@ class _Scope:
                 return Type.BOOL
             case tree.CumulativeReward() | tree.InstantaneousReward() | tree.LongRunReward():
                 return Type.DOUBLE
-            case tree.Probability():
-                require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
+            case tree.Probability() | tree.Reward():
+                if isinstance(node, tree.Probability):
+                    require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
                 return Type.DOUBLE if node.bound is None else Type.BOOL
-            case tree.Reward():
-                return Type.DOUBLE if node.bound is None else Type.BOOL
-            case tree.Filter():
-                return self._filter(node, below)
+            case tree.Filter(name):
+                if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
+                    expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
+                    what = f"the operand of '{name}'"
+                    require(node.operand, expected, below[0], what, self.source)
+                if node.states is not None:
+                    require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
+                return FILTER_TYPES.get(name, below[0])
         return node_type(node, below, self._types, self.source)
-
-    def _filter(self, node: tree.Filter, below: tuple[Type, ...]) -> Type:
-        name, operand = node.operator, below[0]
-        if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
-            expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
-            require(node.operand, expected, operand, f"the operand of '{name}'", self.source)
-        if node.states is not None:
-            require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
-        return FILTER_TYPES.get(name, operand)
 
     def settle(self, node: Expr) -> Expr:
         """Replace bounds, steps, discounts and reward structures of a node by their values."""
@@ -234,7 +174,9 @@ class _Scope:
                 if bound is not None:
                     value = self._number(bound.value, Type.DOUBLE, "the bound of R", *ANY)
                     bound = replace(bound, value=value)
-                return replace(node, structure=self._structure(node), bound=bound)
+                return replace(
+                    node, structure=self._structure(node.structure, node.position), bound=bound
+                )
         return node
 
     def _time(self, time: tree.TimeBound) -> tree.TimeBound:
@@ -246,7 +188,7 @@ class _Scope:
         if time.upper_strict and upper is not None and upper.value == 0:
             raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
         if time.reward is not None:
-            self._number_of(time.reward, time.position)
+            self._structure(time.reward, time.position)
         return replace(time, lower=lower, upper=upper)
 
     def _steps(self, expr: Expr) -> Literal:
@@ -256,35 +198,30 @@ class _Scope:
         self, expr: Expr, type_: Type, what: str, least: float, most: float, words: str
     ) -> Literal:
         """Return a constant within limits, which remembers the number as it was written."""
-        require(expr, type_, type_of(expr, self._types, self.source), what, self.source)
+        expr = self.resolved(expr)
+        require(expr, type_, fold(expr, self.type_of), what, self.source)
         value = evaluate(expr, {}, self.source)
         value = value if type_ is Type.INT else float(value)
         if not least <= value <= most:
             raise self.source.error(expr.position, f"{what} must be {words}, found {value}")
-        return Literal(value, exact_value(expr), position=expr.position)
+        return Literal(value, fold(expr, exact_value), position=expr.position)
 
-    def _structure(self, node: tree.Reward) -> Literal:
+    def _structure(self, structure: str | Expr | None, position: Position) -> Literal:
         """Return the number, from 1, of the rewards that are measured."""
-        if not self.model.rewards:
-            reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
-            raise self.source.error(node.position, reason)
-        if isinstance(node.structure, Expr):
-            most = len(self.model.rewards)
-            what = "the number of a reward structure"
-            return self._number(node.structure, Type.INT, what, 1, most, f"in 1..{most}")
-        number = 1 if node.structure is None else self._number_of(node.structure, node.position)
-        return Literal(number, position=node.position)
-
-    def _number_of(self, structure: str, position: Position) -> int:
-        """Return the number, from 1, of the rewards of a name."""
         names = [rewards.name for rewards in self.model.rewards]
-        if structure in names:
-            return names.index(structure) + 1
-        named = [name for name in names if name is not None]
-        listed = ", ".join(f'"{name}"' for name in named) or ("unnamed" if names else "none")
-        meant = question(structure, named)
-        reason = f'unknown rewards "{structure}"; the model has {listed}{meant}'
-        raise self.source.error(position, reason)
+        if not names:
+            reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
+            raise self.source.error(position, reason)
+        if isinstance(structure, Expr):
+            what, words = "the number of a reward structure", f"in 1..{len(names)}"
+            return self._number(structure, Type.INT, what, 1, len(names), words)
+        if structure is not None and structure not in names:
+            named = [name for name in names if name is not None]
+            listed = ", ".join(f'"{name}"' for name in named) or "unnamed"
+            reason = f'unknown rewards "{structure}"; the model has {listed}'
+            raise self.source.error(position, reason + question(structure, named))
+        number = 1 if structure is None else names.index(structure) + 1
+        return Literal(number, position=position)
 
 
 def require_supported(expr: Expr, source: SourceText) -> None:
@@ -304,8 +241,8 @@ def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
         case tree.Path("X", time=tree.TimeBound(position=place)):
             raise source.error(place, "'X' must have no bound on steps")
         case tree.Path(time=tree.TimeBound(upper=None, reward=str(), position=place)):
-            hint = 'use <= or <, as in F{"r"}<=5'
-            raise source.unsupported(place, "a lower bound on rewards", hint)
+            reason = 'a lower bound on rewards is not supported; use <= or <, as in F{"r"}<=5'
+            raise source.error(place, reason)
         case tree.Path():
             return True
         case Unary("!") | Binary("&" | "|" | "=>" | "<=>") if not any(
@@ -333,14 +270,12 @@ def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
 
 def _check_nested(path: Expr, source: SourceText) -> None:
     """Raise if operators inside each other are too deep, or count rewards."""
-
-    def depth(node: Expr, below: tuple[int, ...]) -> int:
-        return max(below, default=0) + 1
-
-    if fold(path, depth, leaves=tree.OPERATORS) > DEEPEST:
+    depth = fold(path, lambda _, below: max(below, default=0) + 1, leaves=tree.OPERATORS)
+    if depth > DEEPEST:
         reason = f"operators of a path formula must be nested at most {DEEPEST} deep"
         raise source.error(path.position, reason)
     for node in path_operators(path):
         if node.time is not None and node.time.reward is not None:
             construct = "a bound on a reward inside R, or with other path operators"
-            raise source.unsupported(node.time.position, construct, "count steps instead")
+            reason = f"{construct} is not supported; count steps instead"
+            raise source.error(node.time.position, reason)

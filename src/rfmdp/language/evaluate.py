@@ -15,9 +15,11 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from rfmdp.language.expressions import Binary, Call, Expr, Ite, Literal, Name, Unary, fold, rewrite
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Unary
+from rfmdp.language.expressions import fold, rewrite
 from rfmdp.language.source import Position, SourceText
 
 Value = bool | int | float
@@ -39,29 +41,15 @@ DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 
 
 def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Value:
-    """Return the value of a well-typed expression, or raise why it has none.
-
-    >>> from rfmdp.language.expressions import Literal
-    >>> evaluate(Call("mod", (Literal(-1), Literal(3))), {}, SourceText(""))
-    2
-    """
+    """Return the value of a well-typed expression, or raise why it has none."""
     value = fold(expr, lambda node, below: _value(node, below, names))
     if isinstance(value, Undefined):
         raise source.error(value.position, value.reason)
     return value
 
 
-def exact_value(expr: Expr) -> Fraction | None:
-    """Return the value of a sum, difference, product or quotient of literals, None for others.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> str(exact_value(parse_expression("1/3 + 0.1")))
-    '13/30'
-    """
-    return fold(expr, _exact)
-
-
-def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
+def exact_value(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
+    """Return the value of a sum, difference, product or quotient of exact ones, None for others."""
     if isinstance(node, Literal):
         return Fraction(node.value) if isinstance(node.value, int) else node.exact
     operands = [x for x in below if x is not None]
@@ -79,12 +67,7 @@ def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
 
 
 def simplify(expr: Expr) -> Expr:
-    """Replace every part without names by its value; parts without a value stay.
-
-    >>> from rfmdp.language.expressions import Literal, Name
-    >>> simplify(Binary("*", Name("x"), Binary("-", Literal(3), Literal(1))))
-    Binary(operator='*', left=Name(name='x'), right=Literal(value=2))
-    """
+    """Replace every part without names by its value; parts without a value stay."""
     return rewrite(expr, _simplified)
 
 
@@ -131,11 +114,6 @@ def _value(
     return answer
 
 
-def _difference(left: Value, *right: Value) -> Value:
-    """Subtract, or negate."""
-    return left - right[0] if right else -left
-
-
 def divide(left: float, right: float) -> float:
     """Divide as IEEE numbers do: 1/0 is infinite, 0/0 is nan."""
     if right != 0:
@@ -149,9 +127,8 @@ def power(base: Value, exponent: Value) -> Value:
     """Raise to a power; ints stay ints and must have an exponent >= 0."""
     if isinstance(base, int) and isinstance(exponent, int):
         if exponent < 0:
-            raise ArithmeticError(
-                f"an integer power must have an exponent >= 0, found {exponent}; use {base}.0"
-            )
+            reason = "an integer power must have an exponent >= 0"
+            raise ArithmeticError(f"{reason}, found {exponent}; use {base}.0")
         result: int = base ** min(exponent, 32 + exponent % 2)  # what is larger does not fit
         return result
     base, exponent = float(base), float(exponent)
@@ -180,34 +157,27 @@ def logarithm(x: float, base: float) -> float:
     return math.log(x) / math.log(base)
 
 
-def _rounding(name: str, function: Callable[[float], int]) -> Callable[[Value], int]:
-    def rounded(value: Value) -> int:
-        if not math.isfinite(value):
-            raise ArithmeticError(f"'{name}' must have a finite argument, found {value}")
-        return function(value)
-
-    return rounded
+def rounded(name: str, function: Callable[[float], int], value: Value) -> int:
+    """Return a whole number near a finite one."""
+    if not math.isfinite(value):
+        raise ArithmeticError(f"'{name}' must have a finite argument, found {value}")
+    return function(value)
 
 
-def _half_up(value: float) -> int:
-    return math.floor(value) + (value - math.floor(value) >= 0.5)
-
-
-def _extremum(choose: Callable[[tuple[Value, ...]], Value]) -> Callable[..., Value]:
-    def chosen(*values: Value) -> Value:
-        if not any(isinstance(value, float) for value in values):
-            return choose(values)
-        return math.nan if any(value != value for value in values) else float(choose(values))
-
-    return chosen
+def extremum(choose: Callable[[tuple[Value, ...]], Value], *values: Value) -> Value:
+    """Return the least or largest value: a float if one of them is, nan if one is."""
+    if not any(isinstance(value, float) for value in values):
+        return choose(values)
+    return math.nan if any(value != value for value in values) else float(choose(values))
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {  # that need all their operands
     **{"=": operator.eq, "!=": operator.ne, "<=>": operator.eq, "!": operator.not_},
     **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
-    **{"+": operator.add, "-": _difference, "*": operator.mul, "/": divide, "^": power},
-    **{"min": _extremum(min), "max": _extremum(max), "pow": power},
+    **{"+": operator.add, "*": operator.mul, "/": divide, "^": power, "pow": power},
+    "-": lambda left, *right: left - right[0] if right else -left,
+    **{"min": partial(extremum, min), "max": partial(extremum, max)},
     **{"mod": modulo, "log": logarithm},
-    **{"floor": _rounding("floor", math.floor), "ceil": _rounding("ceil", math.ceil)},
-    "round": _rounding("round", _half_up),
+    **{"floor": partial(rounded, "floor", math.floor), "ceil": partial(rounded, "ceil", math.ceil)},
+    "round": partial(rounded, "round", lambda x: math.floor(x) + (x - math.floor(x) >= 0.5)),
 }

@@ -11,26 +11,24 @@ Python: most models that people write by hand are explored before compiling woul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import expect
-from rfmdp.language.ast import Assignment, Command
-from rfmdp.language.checked import CHAINS, CheckedModel
-from rfmdp.language.commands import CommandRecords, has_intervals, probability_ends
-from rfmdp.language.distributions import NamedBox, command_distribution, random_choice
-from rfmdp.language.expressions import Literal
-from rfmdp.language.program import Program
-from rfmdp.language.source import PrismSourceError
-from rfmdp.language.states import State
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.language.ast import Assignment, Command, Expr, Literal
+from rfmdp.language.check import CHAINS, CHUNK, CheckedModel, State, evaluate_states
+from rfmdp.language.commands import CommandRecords, NamedBox, command_distribution, implied_ranges
+from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
-from rfmdp.types import AnyArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, IntArray
 
+MAX_CANDIDATES = 1 << 28  # for initial states
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 EFFORT = 40  # instructions and more per successor, about
 # rows, marginals and successors that are written so far
@@ -40,13 +38,18 @@ COUNTERS = addresses.ROWS, addresses.MARGINALS, addresses.SUCCESSORS
 class StateExplorer:
     """Explores one model. Afterwards `marginals` has those that were met, by identifier."""
 
-    def __init__(self, checked: CheckedModel, packing: Packing) -> None:
-        self.checked, self.packing = checked, packing
+    def __init__(self, checked: CheckedModel) -> None:
+        self.checked = checked
+        self.packing = packing = Packing(checked.variables, in_bits=True)
         self.marginals: list[NamedBox] = []
+        self.initial = 0  # number of initial states, which are the first ones
         self.records = CommandRecords(checked, packing)
         program = self.records.program
         self.states = StateTable(packing)
-        self.memory = self._memory(program)
+        self.memory = program.ints()
+        self.memory[addresses.CHAIN] = checked.type in CHAINS
+        self.memory[addresses.DENSE] = self.states.dense
+        self.memory[addresses.VECTOR] = len(program.floats())
         widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
@@ -56,19 +59,12 @@ class StateExplorer:
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
         self._distributions = Buffer(np.int64, 3)
         self._support = Buffer(np.int64)
-        self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
-        self._successors = np.empty(ROOM, dtype=np.int32)
+        rows, marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
+        self._written = rows, marginals, np.empty(ROOM, dtype=np.int32)  # and successors
         self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
         self._delta = np.zeros((self.records.outcomes, packing.words), dtype=np.int64)
         self._key: AnyArray = np.empty(64, dtype=np.int64)
         self._stuck, self._room = -1, 0  # the state for which there was no room, and how much more
-
-    def _memory(self, program: Program) -> IntArray:
-        memory = program.ints()
-        memory[addresses.CHAIN] = self.checked.type in CHAINS
-        memory[addresses.DENSE] = self.states.dense
-        memory[addresses.VECTOR] = len(program.floats())
-        return memory
 
     @property
     def reached(self) -> IntArray:
@@ -85,42 +81,34 @@ class StateExplorer:
         """The first of them."""
         return str(self.state(int(self.memory[addresses.FIRST_MIXED])))
 
-    def run(self, initial: AnyArray, progress: Progress | None = None) -> FactoredMDP:
-        """Return what can be reached from initial valuations (I, vars)."""
-        start = self._enter(self.packing.pack(initial))
+    def run(self, progress: Progress | None = None) -> FactoredMDP:
+        """Return what can be reached."""
+        self._enter()
         for _ in self._slices():
             self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
-        rows, marginals, successors = self._take()
-        return arranged(self.packing, self.reached, start, rows, marginals, successors)
+        return arranged(self.packing, self.reached, np.arange(self.initial), *self.take())
 
-    def reach(self, initial: AnyArray) -> Iterator[tuple[AnyArray, ...]]:
+    def reach(self) -> Iterator[tuple[AnyArray, ...]]:
         """Yield the rows (R, 4), marginals and successors that are met, slice by slice.
 
         They are valid until the next ones, and forgotten then; `reached` has the states.
         """
-        self._enter(self.packing.pack(initial))
+        self._enter()
         for _ in self._slices():
-            yield self._take()
+            yield self.take()
 
     def expand(self, words: IntArray, first: int, last: int) -> tuple[AnyArray, ...]:
-        """Return the rows, marginals and successors of states first..last of all states (S, W).
-
-        These are ascending, and all that can be reached.
-        """
-        memory = self.memory
-        expect(EFFORT * len(words))
-        if memory[addresses.STATES] != len(words):
-            self.states.fill(words)
-            memory[addresses.STATES] = len(words)
-        memory[addresses.EXPANDED] = first
+        """Return the arrays of states first..last of all that can be reached (S, W), ascending."""
+        if self.memory[addresses.STATES] != len(words):
+            self._begin(words)
+        self.memory[addresses.EXPANDED] = first
         for _ in self._slices(last):
             pass
-        return self._take()
+        return self.take()
 
-    def _take(self) -> tuple[AnyArray, ...]:
+    def take(self) -> tuple[AnyArray, ...]:
         """Return views of the rows that were found, and begin again to write rows."""
-        arrays = self._rows, self._marginals, self._successors
-        views = tuple(a[: self.memory[c]] for a, c in zip(arrays, COUNTERS, strict=True))
+        views = tuple(a[: self.memory[c]] for a, c in zip(self._written, COUNTERS, strict=True))
         self.memory[list(COUNTERS)] = 0
         return views
 
@@ -141,7 +129,7 @@ class StateExplorer:
                     *(self._distributions.array, self._support.array),
                 ),
                 (self.states.packed, self.states.table),
-                (self._rows, self._marginals, self._successors),
+                self._written,
                 (self._tensor, self._delta),
                 pause,
             )
@@ -157,21 +145,24 @@ class StateExplorer:
             elif status == addresses.NEW_MIX:
                 self._add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
             else:
-                raise self._error(int(status), int(detail))
+                self._fail(int(status), int(detail))
 
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""
         number = int(self.memory[addresses.EXPANDED]) if number is None else number
         return State(self.checked, self.packing.unpack(self.states.packed[number : number + 1])[0])
 
-    def _enter(self, words: IntArray) -> Int32Array:
+    def _enter(self) -> None:
+        """Enter the initial states, which are distinct."""
+        words = self.packing.pack(initial_valuations(self.checked))
+        self.initial = len(words)
+        self._begin(words)
+
+    def _begin(self, words: IntArray) -> None:
+        """Begin with some states (S, W), numbered as they come."""
         expect(EFFORT * len(words))
-        states, numbers = self.states, np.empty(len(words), dtype=np.int32)
-        states.make_room(0, len(words))
-        self.memory[addresses.STATES] = tables.enter_states(
-            states.table, states.packed, 0, states.dense, words, numbers
-        )
-        return numbers
+        self.states.fill(words)
+        self.memory[addresses.STATES] = len(words)
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""
@@ -181,35 +172,25 @@ class StateExplorer:
         self._room = self._room * 2 if again else 1024
         more = self._room + int(memory[addresses.WIDEST])
         self.states.make_room(int(memory[addresses.STATES]), more)
-        for array, used in (
-            (self._rows, addresses.ROWS),
-            (self._marginals, addresses.MARGINALS),
-            (self._successors, addresses.SUCCESSORS),
-        ):
+        for array, used in zip(self._written, COUNTERS, strict=True):
             grow(array, int(memory[used]) + more)
         grow(self._tensor, int(memory[addresses.WIDEST]))
         grow(self._key, int(memory[addresses.KEY_SIZE]))
 
-    def _error(self, status: int, detail: int) -> Exception:
-        """Return the mistake that the machine met in the state, found by plain evaluation."""
+    def _fail(self, status: int, detail: int) -> NoReturn:
+        """Raise the mistake that the machine met in the state, found by plain evaluation."""
         state = self.state()
         if status == addresses.TOO_LARGE:
             name = self.packing.name(self.states.packed[self.memory[addresses.EXPANDED]])
-            return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
+            raise ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
         node = self.records.node[detail]
-        try:
-            if isinstance(node, Assignment):
-                value = state.value(node.value)
-                variable = next(v for v in self.checked.variables if v.name == node.variable)
-                reason = (
-                    f"the new value of '{variable.name}' must be in "
-                    f"[{variable.low}..{variable.high}], found {int(value)}"
-                )
-                return state.error(node.position, reason)
-            for expr in (node.guard,) if isinstance(node, Command) else probability_ends(node):
-                state.value(expr)
-        except PrismSourceError as error:
-            return error
+        if isinstance(node, Assignment):
+            value = state.value(node.value)
+            variable = next(v for v in self.checked.variables if v.name == node.variable)
+            reason = f"the new value of '{variable.name}' must be in [{variable.low}.."
+            raise state.error(node.position, f"{reason}{variable.high}], found {int(value)}")
+        for expr in (node.guard,) if isinstance(node, Command) else node.ends:
+            state.value(expr)
         raise AssertionError(node)  # the machine and plain evaluation agree
 
     def _add_vector(self, address: int) -> None:
@@ -222,14 +203,14 @@ class StateExplorer:
         assert isinstance(command, Command)
         first = int(memory[addresses.VECTOR])
         size = len(command.updates)
-        vector = self.floats[first : first + size * (1 + has_intervals(command))].copy()
+        vector = self.floats[first : first + size * (1 + command.has_intervals)].copy()
         module = self.checked.modules[memory[address + addresses.MODULE]].name
         lower, upper = vector[:size], vector[-size:]
         updates, box = command_distribution(command, module, lower, upper, self.state())
         begin = self._support.size
         self._support.extend(len(updates))[:] = updates
         number = self._add_distribution(box, begin, self._support.size)
-        ends = (end for update in command.updates for end in probability_ends(update))
+        ends = (end for update in command.updates for end in update.ends)
         if all(isinstance(end, Literal) for end in ends):
             memory[address + addresses.CONSTANT] = number
         else:
@@ -238,18 +219,14 @@ class StateExplorer:
     def _add_mix(self, key: IntArray) -> None:
         """Enter the rows (action, number of marginals, marginals) of the state as one choice."""
         names = [*self.checked.actions, ""]
-        choices = []
-        actions = set()
-        at = 0
+        actions, choices, at = set(), [], 0
         while at < len(key):
-            action = int(key[at])
-            size = int(key[at + 1])
-            boxes = [self.marginals[j] for j in key[at + 2 : at + 2 + size]]
-            choices.append((names[action], boxes))
+            action, size = key[at : at + 2].tolist()
             actions.add(action)
+            choices.append((names[action], [self.marginals[j] for j in key[at + 2 :][:size]]))
             at += 2 + size
         action = actions.pop() if len(actions) == 1 else len(names) - 1
-        number = self._add_distribution(random_choice(choices, self.state()), action, 0)
+        number = self._add_distribution(NamedBox.mixed(choices, self.state()), action, 0)
         self._add_key(addresses.NO_OWNER, number, key)
 
     def _add_distribution(self, box: NamedBox | None, *entries: int) -> int:
@@ -269,3 +246,32 @@ class StateExplorer:
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
         tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)
+
+
+def initial_valuations(checked: CheckedModel) -> AnyArray:
+    """Return the valuations (I, vars) of all initial states, ascending.
+
+    All valuations are tried that simple bounds in the condition of `init` leave.
+    """
+    condition = checked.init
+    if not isinstance(condition, Expr):
+        return np.array(condition, dtype=np.int64).reshape(1, -1)
+    needs = implied_ranges(condition)
+    box = []
+    for v in checked.variables:
+        least, most = needs.get(v.name, (-math.inf, math.inf))
+        box.append(Variable(v.name, int(max(v.low, least)), int(min(v.high, most))))
+    count = math.prod(max(0, v.high - v.low + 1) for v in box)
+    if count > MAX_CANDIDATES:
+        reason = f"the condition of 'init' leaves {count:.3g} states, at most {MAX_CANDIDATES} are"
+        reason += " tried; add conjuncts that bound single variables, such as x=0"
+        raise checked.source.error(condition.position, reason)
+    blocks = [np.empty((0, len(box)), dtype=np.int32)]
+    for start in range(0, count, CHUNK):
+        valuations = Packing(box).unpack(np.arange(start, min(start + CHUNK, count))[:, None])
+        blocks.append(valuations[evaluate_states(condition, checked, valuations)])
+    valuations = np.concatenate(blocks)
+    if not len(valuations):
+        reason = "some state must satisfy the condition of 'init', found none"
+        raise checked.source.error(condition.position, reason)
+    return valuations

@@ -16,18 +16,16 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.language.ast import Command, Module
-from rfmdp.language.build import build_model, initial_valuations, reward_sum
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CHAINS, CheckedModel, Work
-from rfmdp.language.commands import has_intervals, probability_ends
-from rfmdp.language.constants import Constants
-from rfmdp.language.distributions import NamedBox, command_distribution, packed
-from rfmdp.language.expressions import Expr, Ite, Label, Literal, Name, nodes, rewrite
-from rfmdp.language.load import read_text
+from rfmdp.language.ast import Command, Expr, Ite, Label, Literal, Module, Name
+from rfmdp.language.build import build_model, reward_sum
+from rfmdp.language.check import CHAINS, CheckedModel, State, Work, check_model, evaluate_states
+from rfmdp.language.commands import NamedBox, command_distribution, packed
+from rfmdp.language.explorer import initial_valuations
+from rfmdp.language.expressions import nodes, rewrite
+from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.language.program import Expressions
-from rfmdp.language.states import State, evaluate_states
+from rfmdp.language.source import read_text
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
@@ -152,7 +150,7 @@ class _Tables:
             return table
         here = values[enabled]
         targets = self._targets(columns, command, here)
-        ends = [[self._evaluate(e, here) for e in probability_ends(u)] for u in command.updates]
+        ends = [[self._evaluate(e, here) for e in u.ends] for u in command.updates]
         sides = [np.stack([end[k] for end in ends], axis=1) for k in (0, -1)]
         both = np.concatenate([*sides, targets.astype(np.float64)], axis=1)
         _, some, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
@@ -161,7 +159,7 @@ class _Tables:
             key = meaning, np.concatenate([sides[0][i], sides[1][i]]).tobytes()
             if key not in self._marginals:
                 state = State(self.checked, here[i])
-                upper = sides[1 if has_intervals(command) else 0][i]
+                upper = sides[1 if command.has_intervals else 0][i]
                 possible, box = command_distribution(
                     command, module.name, sides[0][i], upper, state
                 )
@@ -264,16 +262,17 @@ def build_for(
 
 def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel) -> bool:
     """Return whether all plays of all questions are over when a clock stays where it is."""
-    labels = {label.name: label.value for label in checked.labels}
     lasting = np.flatnonzero(clock.states(model, 0))
     if model.deadlocks is not None:
         lasting = np.union1d(lasting, np.flatnonzero(model.deadlocks))
     values = model.state_values(lasting)
     for end in work.ends:
         used = {node.name for node in nodes(end) if isinstance(node, Label)}
-        if not used <= set(labels):
+        if not used <= set(checked.labels):
             return False
-        end = rewrite(end, lambda node: labels[node.name] if isinstance(node, Label) else node)
+        end = rewrite(
+            end, lambda node: checked.labels[node.name] if isinstance(node, Label) else node
+        )
         if not evaluate_states(end, checked, values).all():
             return False
     return True
@@ -352,7 +351,7 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     return LatticeMDP(
         checked.variables, factors, moves, marginals, tuple(action.name for action in actions),
         initial_valuations(checked).astype(np.int32),
-        {label.name: _formula(label.value, checked) for label in checked.labels},
+        {name: _formula(value, checked) for name, value in checked.labels.items()},
         _rewards(checked, actions),
         {**checked.constants, **checked.formulas},
         tuple(names),

@@ -1,333 +1,282 @@
-"""Text of PRISM models and properties to their tree.
+"""Text of PRISM models, expressions and properties to their tree; syntax errors.
 
-The parser calls the function of a rule (`RULES`) whenever it has read a construct, bottom-up and
-without recursion, so that neither long nor deep texts can overflow the stack.
+A property that rfmdp does not support, or cannot read, does not make a file unreadable: it becomes
+an `Unreadable` node, and `require_supported` says so when that property is used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
-from typing import Any, TypeVar
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from lark import Lark, Token
+from lark import Lark
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from rfmdp.language import ast
-from rfmdp.language.ast import ModelType, TimeBound
-from rfmdp.language.expressions import (
-    BINARY,
-    RIGHT,
-    UNARY,
-    Binary,
-    Call,
-    Expr,
-    Ite,
-    Label,
-    Literal,
-    Name,
-    Node,
-    Type,
-    Unary,
+from rfmdp.language.ast import Expr, Node
+from rfmdp.language.expressions import ARITY, nodes
+from rfmdp.language.rules import RULES, BuildError, place_of
+from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText, nearest
+
+WORDS = {
+    "NAME": "a name",
+    "PRIMED": "a primed variable such as x'",
+    "STRING": "a name in double quotes",
+    "INT": "a number",
+    "DOUBLE": "a number",
+    "FUNCTION": "a function",
+    "$END": "the end of the text",
+}
+PATH_START = {"X", "F", "G"}
+EXPRESSION_START = PATH_START | {
+    *("NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS", "FUNCTION"),
+    *("MIN", "MAX", "FUNC", "P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "LRA", "FILTER"),
+}
+OPERATORS = {
+    *("POWER", "TIMES", "DIVIDE", "PLUS", "MINUS", "LT", "LE", "GT", "GE", "EQ", "NE"),
+    *("AND", "OR", "IFF", "IMPLIES", "QUESTION"),
+}
+TYPES = "use dtmc, mdp, idtmc or imdp"
+UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
+    **{k.upper(): (f"model type '{k}'", TYPES) for k in ("ctmc", "pta", "pomdp", "popta")},
+    "STOCHASTIC": ("model type 'stochastic' (a ctmc)", TYPES),
+    "CLOCK": ("a clock variable ('clock')", ""),
+    "INVARIANT": ("a clock invariant ('invariant ... endinvariant')", ""),
+    "SYSTEM": ("a process-algebra composition ('system ... endsystem')", ""),
+    "OBSERVABLES": ("'observables ... endobservables' of partially observable models", ""),
+    "OBSERVABLE": ("'observable' of partially observable models", ""),
+    "MULTI": ("the multi-objective 'multi(...)'", "ask for each objective by itself"),
+    "COALITION": ("the game operator '<<...>>'", "write P or R for the agent, as in Pmaxmin=?"),
+    "OTHERS": ("the game operator '[[...]]'", "write P or R for the agent, as in Pmaxmin=?"),
+    "HOA": ("an automaton ('HOA: {...}')", "write the formula (`automaton=read_automaton(FILE)`)"),
+    "E": ("'E [ ... ]'", "use Pmax=? [ ... ] > 0"),
+    "A": ("'A [ ... ]'", "use Pmin=? [ ... ] >= 1"),
+}
+QUANTIFIERS = ("min", "max", "minmin", "minmax", "maxmin", "maxmax")
+COMMON_WORDS = (*ARITY, "const", "formula", "label", "true", "false")
+MODEL_WORDS = (*COMMON_WORDS, *(kind.value for kind in ast.ModelType), "int", "double", "bool",
+               "global", "module", "endmodule", "init", "endinit", "rewards",
+               "endrewards")  # fmt: skip
+PROPERTY_WORDS = (*COMMON_WORDS, *ast.FILTERS, *QUANTIFIERS, "filter",
+                  *(letter + players for letter in "PR" for players in QUANTIFIERS))  # fmt: skip
+WORD = re.compile(r"[A-Za-z_]\w*")
+OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
+    (r"\|\|", "'or' is written |, and conditional probabilities are not supported"),
+    (r"&&", "'and' is written &"),
+    (r"==", "'equal' is written ="),
+    (r"\bT(min|max)*\s*=\?", 'expected times (T) are rewards, R{"steps"}=? [ F ... ]'),
+    (r"\b[CF]\b.*\bdiscount\s*=", "only C has a discount, written C{discount=0.9}"),
+    (r"\}\s*(\{(min|max)\}\s*)*\]", "choose states by filter(min, P=? [ ... ], states)"),
 )
-from rfmdp.language.grammar import BuildError, make_parser, parse, place_of
-from rfmdp.language.source import SourceText, nearest
-from rfmdp.objective import Direction
-
-T = TypeVar("T")
-Players = tuple[Direction | None, Direction | None]  # agent and nature
-
-MAX_INT = 2**31 - 1
-MAX_WRITTEN = 1000  # digits of a double that is kept as it was written
-IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-MODEL_TYPES = {kind.value: kind for kind in ModelType}
-MODEL_TYPES |= {"probabilistic": ModelType.DTMC, "nondeterministic": ModelType.MDP}
-# Words that are no keywords of PRISM itself, hence possible names, but that begin other models.
-OTHER_MODEL_TYPES = {"ipomdp", "ictmc", "smg", "csg", "stpg", "lts", "ma"}
-CONSTANT_TYPES = {kind.value: kind for kind in Type} | {"rate": Type.DOUBLE, "prob": Type.DOUBLE}
+READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .tra, .umb and .rfmdp are read"
+SHOWN = 40  # characters of an unexpected word that a message repeats
+DEFINITION = re.compile(r"(\s|//.*\n)*(const|label|formula|prob|rate)\b")
+PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and single characters
 
 
 def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
-    """Return the tree of a model; a byte order mark and CRLF line ends are accepted.
-
-    >>> parse_model("dtmc module m x : [0..1]; [] true -> (x'=1); endmodule").modules[0].name
-    'm'
-    """
+    """Return the tree of a model; a byte order mark and CRLF line ends are accepted."""
     source = SourceText(text.removeprefix("\ufeff"), filename)
-    model: ast.ModelFile = parse(_parser(), source, "model")
+    model: ast.ModelFile = _parse(source, "model")
     return replace(model, source=source)
 
 
 def parse_expression(text: str, filename: str = "<expression>") -> Expr:
-    """Return the tree of one expression of the model language.
-
-    >>> parse_expression("2*N")
-    Binary(operator='*', left=Literal(value=2), right=Name(name='N'))
-    """
-    expr: Expr = parse(_parser(), SourceText(text, filename), "expression")
+    """Return the tree of one expression of the model language."""
+    expr: Expr = _parse(SourceText(text, filename), "expression")
     return expr
 
 
-def parse_statements(source: SourceText) -> tuple[Node, ...]:
-    """Return the properties and definitions of a text, all of which must be readable."""
-    items: tuple[Node, ...] = parse(_parser(), source, "properties")
-    return items
+def parse_property_file(text: str, filename: str = "<properties>") -> ast.PropertyFile:
+    """Return the tree of a property file; properties end with ';' or where the next begins.
+
+    Single properties that cannot be read, or are not supported, raise when they are checked.
+    """
+    source = SourceText(text.removeprefix("\ufeff"), filename)
+    text, items = source.text, None
+    unreadable: list[ast.PropertyDefinition] = []
+    errors: list[PrismSourceError] = []
+    while items is None:
+        try:
+            items = _parse(SourceText(text, filename), "properties")
+        except PrismSourceError as error:
+            begin, end = _statement(text, error)
+            statement = text[begin:end]
+            if not statement.strip() or DEFINITION.match(statement):
+                raise
+            errors.append(error)
+            unreadable.append(_unreadable(source, begin, statement, error))
+            text = text[:begin] + re.sub(r"[^\n]", " ", statement) + text[end:]
+    properties = [item for item in items if isinstance(item, ast.PropertyDefinition)]
+    if len(errors) > 1 and not properties:
+        raise errors[0]  # this is no file of properties
+    definitions = tuple(item for item in items if isinstance(item, ast.Definition))
+    for value in (d.value for d in definitions if d.value is not None):
+        for node in nodes(value):
+            if not isinstance(node, ast.PLAIN):
+                reason = "expected an expression without P, R or path operators"
+                raise source.error(node.position, reason)
+    in_order = tuple(sorted([*properties, *unreadable], key=lambda prop: prop.position))
+    return ast.PropertyFile(definitions, source, properties=in_order)
+
+
+def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
+    """Return where the statement begins and ends that an error is in, or that it follows.
+
+    A statement ends with a semicolon, or at the end of a line outside of all brackets.
+    """
+    before = text.split("\n")[: error.line - 1]
+    place = sum(len(line) + 1 for line in before) + error.column - 1
+    begin = end = depth = 0
+    span = (0, 0)
+    for piece in PIECES.finditer(text):
+        end = piece.end()
+        sign = piece[0]
+        depth = max(depth + (sign in "([{") - (sign in ")]}"), 0)
+        if sign == ";" or (sign == "\n" and depth == 0):
+            span = (begin, end) if text[begin:end].strip() else span
+            begin = end
+            depth = 0
+            if end > place and span[1] > span[0]:
+                return span
+    return (begin, len(text)) if text[begin:].strip() else span
+
+
+def _unreadable(
+    source: SourceText, begin: int, statement: str, error: PrismSourceError
+) -> ast.PropertyDefinition:
+    """Return a property that cannot be read, with its name if it has one."""
+    words = " ".join(re.sub(r"//[^\n]*", "", statement).split()).removesuffix(";").rstrip()
+    named = re.match(r'"([^"]*)"\s*:\s*', words)
+    name, rest = (named[1], words[named.end() :]) if named else (None, words)
+    begin += len(statement) - len(statement.lstrip())
+    above = source.text[:begin].split("\n")
+    place = Position(error.line, error.column)
+    return ast.PropertyDefinition(
+        name,
+        ast.Unreadable(rest, error.reason, position=place),
+        position=Position(len(above), len(above[-1]) + 1),
+    )
 
 
 @cache
 def _parser() -> Lark:
-    return make_parser(RULES)
+    """Return the parser.
 
-
-class _Kind(Node):
-    """The line that says what kind of model it is."""
-
-    type: ModelType
-
-
-class _Initial(Node):
-    """`init condition endinit`."""
-
-    condition: Expr
-
-
-def _model(*items: Any) -> ast.ModelFile:
-    types, inits = all_of(items, _Kind), all_of(items, _Initial)
-    for several, what in ((types, "model type, found a second"), (inits, "'init ... endinit'")):
-        if len(several) > 1:
-            raise BuildError(several[1].position, f"a model must have only one {what}")
-    return ast.ModelFile(
-        types[0].type if types else None,
-        all_of(items, ast.Constant),
-        all_of(items, ast.Formula),
-        all_of(items, ast.LabelDefinition),
-        all_of(items, ast.VariableDeclaration),
-        tuple(item for item in items if isinstance(item, ast.Module | ast.RenamedModule)),
-        all_of(items, ast.RewardStructure),
-        inits[0].condition if inits else None,
+    Its tables take most of a second to make, so they are kept beside the compiled modules if that
+    folder can be written; lark makes them anew for another grammar, version or interpreter.
+    """
+    folder = Path(__file__).parent
+    tables = folder / "__pycache__"
+    with suppress(OSError):
+        tables.mkdir(exist_ok=True)
+    return Lark(
+        (folder / "grammar.lark").read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="basic",  # every keyword is reserved everywhere, as in PRISM
+        start=["model", "expression", "properties", "reserved"],
+        transformer=SimpleNamespace(**{rule: _spread(make) for rule, make in RULES.items()}),
+        maybe_placeholders=True,
+        cache=str(tables / "grammar.tables"),
     )
 
 
-def _model_type(token: Token) -> _Kind:
-    if token in MODEL_TYPES:
-        return _Kind(MODEL_TYPES[token])
-    if token in OTHER_MODEL_TYPES:
-        raise BuildError(place_of(token), f"model type '{token}'", supported=False)
-    expected = "a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards'"
-    raise BuildError(place_of(token), f"expected {expected}, found '{token[:40]}'")
+def _spread(make: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """Return a function of a list of parts; a node without a place stands where the first is."""
+
+    def build(children: list[Any]) -> Any:
+        node = make(*children)
+        if isinstance(node, Node) and node.position is NOWHERE:
+            first = next((place_of(c) for c in children if c is not None), NOWHERE)
+            vars(node)["position"] = first
+        return node
+
+    return build
 
 
-def _integer(token: Token) -> Expr:
-    """Make an int; PRISM's have 32 bits."""
-    if len(token) > len(str(MAX_INT)) or int(token) > MAX_INT:
-        reason = f"an integer must be at most {MAX_INT}; write {token[:20]}.0 for a double"
-        raise BuildError(place_of(token), reason)
-    return Literal(int(token))
+def _parse(source: SourceText, start: str) -> Any:
+    """Return what the rules make of the text, or raise PrismSourceError."""
+    try:
+        return _parser().parse(source.text, start=start)
+    except UnexpectedToken as error:
+        mistake = _token_error(error)
+    except UnexpectedCharacters as error:
+        character = source.text[error.pos_in_stream]
+        reason = f"unexpected character {character!r}"
+        if character == '"':
+            reason = "a quoted name must end with '\"' on the same line"
+        mistake = BuildError(Position(error.line, error.column), reason)
+    except BuildError as error:
+        mistake = error
+    hint = "" if mistake.final else _hint(source, mistake.position, start)
+    raise source.error(mistake.position, mistake.reason + hint)
 
 
-def _double(token: Token) -> Expr:
-    """Make a double, which remembers the number as it was written."""
-    power = token.lower().partition("e")[2]
-    short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
-    return Literal(float(token), Fraction(str(token)) if short else None)
+def _describe(names: set[str]) -> str:
+    """Name the terminals that could come next, in one phrase."""
+    rest = set(names)
+    phrases = []
+    if {"NAME", "LPAR", "MINUS", "INT"} <= rest:
+        phrases.append("a path formula" if rest >= PATH_START else "an expression")
+        rest -= EXPRESSION_START
+    if {"PLUS", "TIMES", "AND", "EQ"} <= names:
+        phrases.append("an operator")
+        rest -= OPERATORS
+    signs = {t.name: t.pattern.value for t in _parser().terminals if t.pattern.type == "str"}
+    quoted = sorted({f"'{signs[name]}'" for name in rest if name in signs})
+    words = sorted({WORDS[name] for name in rest if name in WORDS})
+    phrases = [*words, *quoted, *phrases]
+    return " or ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
 
 
-def _unlimited(name: Token, kind: Token, _: Expr | None) -> None:
-    reason = f"an int must have a range, which may be wide; write {name} : [0..1000000]"
-    raise BuildError(place_of(kind), reason)
-
-
-def _update(probability: Expr | ast.ProbabilityInterval | None, *assignments: Any) -> ast.Update:
-    """Make an update; its assignments may be the word `true`, which assigns nothing."""
-    return ast.Update(probability, all_of(assignments, ast.Assignment))
-
-
-def _rewards(keyword: Token, name: Token | None, *items: ast.RewardItem) -> ast.RewardStructure:
-    title = None if name is None else unquoted(name)
-    return ast.RewardStructure(title, items, position=place_of(name or keyword))
-
-
-def _time(sign: Token, bound: Expr, *last: Expr) -> TimeBound:
-    if sign in ("[", "="):
-        return TimeBound(bound, last[0] if last else bound)
-    strict = len(sign) == 1
-    if sign.startswith("<"):
-        return TimeBound(None, bound, upper_strict=strict)
-    return TimeBound(bound, None, lower_strict=strict)
-
-
-def _budget(_: Token, word: Token, name: str, sign: Token, bound: Expr) -> TimeBound:
-    """Make a bound on rewards, `^{rew{"r"}<=k}`."""
-    if word != "rew":
-        raise BuildError(place_of(word), "expected rew{\"...\"}<=... in the braces after '^'")
-    return replace(_time(sign, bound), reward=name, position=place_of(sign))
-
-
-def _path(
-    left: Expr | None, operator: Token, reward: str | None, time: TimeBound | None, right: Expr
-) -> Expr:
-    """Make X, F, G, U, W or R; `F{"r"}<=k` counts a reward."""
-    if reward is not None:
-        if time is None:
-            reason = f"expected a bound after the reward of '{operator}', as in "
-            raise BuildError(place_of(operator), f'{reason}{operator}{{"r"}}<=5')
-        time = replace(time, reward=reward)
-    return ast.Path(str(operator), left, right, time)
-
-
-def _players(quantifier: str) -> Players:
-    """Return the directions of agent and nature: `maxmin`, `max` or nothing."""
-    agent, nature = quantifier[:3].upper(), quantifier[3:].upper()
-    return Direction[agent] if agent else None, Direction[nature] if nature else None
-
-
-def _probability(head: tuple[Token, Players], bound: ast.Bound | None, path: Expr) -> Expr:
-    """Make P, or S: the share of steps in the long run."""
-    place = place_of(head[0])
-    if not head[0].startswith("P"):
-        path = ast.Path("S", None, path, position=place)
-    return ast.Probability(*head[1], bound, path, position=place)
-
-
-def _reward(
-    head: tuple[Token, Players, str | Expr | None], bound: ast.Bound | None, path: Expr
-) -> Expr:
-    """Make R; Storm writes `LRA` for the long run."""
-    token, players, structure = head
-    if path == Name("LRA"):
-        path = ast.LongRunReward(position=path.position)
-    return ast.Reward(structure, *players, bound, path, position=place_of(token))
-
-
-def _total(_: Token, word: Token | None, discount: Expr | None, steps: Expr | None) -> Expr:
-    """Make C, with steps or without, discounted or not."""
-    if word is not None and word != "discount":
-        raise BuildError(place_of(word), "expected 'discount=...' in the braces after 'C'")
-    return ast.CumulativeReward(steps, discount)
-
-
-def _filter(_: Token, operator: Token, operand: Expr, states: Expr | None) -> Expr:
-    name = ast.FILTER_ALIASES.get(operator, str(operator))
-    if name not in ast.FILTERS:
-        reason = f"unknown filter '{operator[:40]}'; there are {', '.join(ast.FILTERS)}"
-        if meant := nearest(operator, ast.FILTERS):
-            reason += f"; did you mean '{meant}' instead of '{operator}'?"
-        raise BuildError(place_of(operator), reason)
-    return ast.Filter(name, operand, states)
-
-
-def operator_tree(*chain: Token | Expr) -> Expr:
-    """Build the tree of operands, prefix and infix operators in the order of the text.
-
-    As in PRISM, `!` must not be the operand of a tighter operator: `a = !b`.
-    """
-    operands: list[Expr] = []
-    waiting: list[tuple[int, int, Token]] = []  # precedence, number of operands, operator
-    prefix = True
-    for item in chain:
-        if isinstance(item, Expr):
-            operands.append(item)
-            prefix = False
-        elif prefix:
-            precedence = UNARY[item]
-            if waiting and waiting[-1][0] > precedence:
-                reason = "expected an operand, found '!'; write the negation in parentheses"
-                raise BuildError(place_of(item), reason)
-            waiting.append((precedence, 1, item))
-        else:
-            precedence = BINARY[item]
-            while waiting and waiting[-1][0] >= precedence + (item in RIGHT):
-                _apply(operands, *waiting.pop()[1:])
-            waiting.append((precedence, 2, item))
-            prefix = True
-    while waiting:
-        _apply(operands, *waiting.pop()[1:])
-    return operands[0]
-
-
-def _apply(operands: list[Expr], arity: int, sign: Token) -> None:
-    right = operands.pop()
-    if arity == 1:
-        operands.append(Unary(str(sign), right, position=place_of(sign)))
+def _token_error(error: UnexpectedToken) -> BuildError:
+    token = error.token
+    # a state that accepts nothing is the one after the whole text
+    accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
+    if token.type in UNSUPPORTED and (token.type not in "AE" or "P" in accepted):
+        construct, hint = UNSUPPORTED[token.type]
+        reason = f"{construct} is not supported" + (f"; {hint}" if hint else "")
+        return BuildError(place_of(token), reason, final=True)
+    if token.type == "$END":
+        position = Position(token.end_line or 1, token.end_column or 1)
+        text = "the end of the text"
     else:
-        left = operands.pop()
-        operands.append(Binary(str(sign), left, right, position=left.position))
+        position = place_of(token)
+        text = f"'{token[:SHOWN]}'"
+    last = error.interactive_parser.parser_state.value_stack[-1:]
+    if token.type == "LPAR" and last and isinstance(last[0], ast.Name):
+        reason = f"unknown function '{last[0].name[:SHOWN]}'; there are {', '.join(ARITY)}"
+        return BuildError(last[0].position, reason)
+    if token.type in PATH_START and "P" in accepted:
+        reason = f"expected a state formula, found {text}"
+        hint = "write path formulas inside P or R, and below other operators in parentheses"
+        return BuildError(position, f"{reason}; {hint}")
+    if token.type in ("AND", "OR", "IMPLIES", "IFF") and "UNTIL" in accepted:
+        reason = f"found {text} after a path formula, whose end is not clear"
+        return BuildError(position, f"{reason}; write the path formula in parentheses")
+    if "NAME" in accepted and token.type != "NAME" and token.isidentifier():
+        text += ", which is a reserved word"
+    reason = f"expected {_describe(accepted)}, found {text}"
+    if token.type == "PRIMED" or (accepted == {"COLON"} and token.type == "SEMICOLON"):
+        reason += "; an assignment is written (x'=1)"
+    return BuildError(position, reason)
 
 
-def unquoted(token: Token) -> str:
-    """Return the name inside a quoted token."""
-    name = str(token)[1:-1].strip(" \t")
-    if not IDENTIFIER.match(name):
-        reason = f"expected a name of letters, digits and '_' in the quotes, found {token[:40]}"
-        raise BuildError(place_of(token), reason)
-    return name
-
-
-def all_of(items: Sequence[object], kind: type[T]) -> tuple[T, ...]:
-    """Return the items of one kind, in order."""
-    return tuple(item for item in items if isinstance(item, kind))
-
-
-def _text(token: Token | None) -> str | None:
-    return None if token is None else str(token)
-
-
-RULES: dict[str, Callable[..., Any]] = {  # of `grammar.lark`; what its parts make
-    # expressions, and definitions of names
-    "integer": _integer,
-    "double": _double,
-    "true": lambda _: Literal(True),
-    "false": lambda _: Literal(False),
-    "name": lambda token: Name(str(token)),
-    "quoted": lambda token: Label(unquoted(token)),
-    "chain": operator_tree,
-    "choice": Ite,
-    "call": lambda function, *arguments: Call(str(function), arguments),
-    "constant": lambda kind, name, value: ast.Constant(
-        str(name), CONSTANT_TYPES[kind or "int"], value, position=place_of(name)
-    ),
-    "formula": lambda name, value: ast.Formula(str(name), value),
-    "label": lambda name, value: ast.LabelDefinition(unquoted(name), value),
-    # models
-    "model": _model,
-    "model_type": _model_type,
-    "initial": lambda _, condition: _Initial(condition),
-    "module": lambda name, *items: ast.Module(
-        str(name), all_of(items, ast.VariableDeclaration), all_of(items, ast.Command)
-    ),
-    "variable": lambda name, ends, init: ast.VariableDeclaration(str(name), ends[0], ends[1], init),
-    "unlimited": _unlimited,
-    "range": lambda lower, upper: (lower, upper),
-    "boolean": lambda: (None, None),
-    "command": lambda _, action, guard, *updates: ast.Command(_text(action), guard, updates),
-    "certain": lambda *assignments: _update(None, *assignments),
-    "update": _update,
-    "interval": lambda _, lower, upper: ast.ProbabilityInterval(lower, upper),
-    "assignment": lambda name, value: ast.Assignment(str(name)[:-1], value, value),
-    "renamed_module": lambda name, base, *new: ast.RenamedModule(str(name), str(base), new),
-    "renaming": lambda old, new: ast.Renaming(str(old), str(new)),
-    "rewards": _rewards,
-    "reward_item": lambda bracket, action, guard, value: ast.RewardItem(
-        None if bracket is None else str(action or ""), guard, value
-    ),
-    # properties
-    "properties": lambda *items: items,
-    "property": lambda name, expr: ast.PropertyDefinition(name and unquoted(name), expr),
-    "unary_path": lambda *parts: _path(None, *parts),
-    "binary_path": _path,
-    "time": _time,
-    "budget": _budget,
-    "quantifier": lambda *words: "".join(str(word) for word in words if word is not None),
-    "query": lambda *bound: ast.Bound(str(bound[0]), bound[1]) if bound else None,
-    "p_head": lambda token, more=None: (token, _players(token.lstrip("PSLRA") + (more or ""))),
-    "r_head": lambda token, name, more=None: (token, _players(token[1:] + (more or "")), name),
-    "reward_name": unquoted,
-    "probability": _probability,
-    "reward": _reward,
-    "total": _total,
-    "instantaneous": lambda _, step: ast.InstantaneousReward(step),
-    "long_run": lambda _: ast.LongRunReward(),
-    "filter": _filter,
-}
+def _hint(source: SourceText, position: Position, start: str) -> str:
+    """Return what was probably meant at a place: another sign, word or language; or nothing."""
+    line = "".join(source.text.split("\n")[position.line - 1 : position.line])
+    for pattern, hint in OTHER_SIGNS:
+        if re.search(pattern, line):
+            return f"; {hint}"
+    words = [word[0] for word in WORD.finditer(line) if word.start() < position.column]
+    for word in reversed(words):
+        meant = nearest(word, PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
+        if meant is not None:
+            return f"; did you mean '{meant}' instead of '{word}'?"
+    return f"; {READ}" if start == "model" and "module" not in source.text else ""

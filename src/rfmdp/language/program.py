@@ -23,30 +23,23 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.kernels import addresses as op
-from rfmdp.kernels.addresses import HEADER, STACK
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY
-from rfmdp.language.expressions import Binary, Call, Expr, Ite, Literal, Name, Type, Unary, fold
+from rfmdp.language.expressions import fold, node_type
 from rfmdp.language.source import SourceText
-from rfmdp.language.types import node_type
 from rfmdp.model.arrays import Variable
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 Emission: TypeAlias = Generator["Emission", None, None]
 
 CHEAP = 2  # operations that are rather done again than shared
-JUMPS = {
-    "=": op.IF_EQ,
-    "!=": op.IF_NE,
-    "<": op.IF_LT,
-    "<=": op.IF_LE,
-    ">": op.IF_GT,
-    ">=": op.IF_GE,
-}
+JUMPS = {"=": op.IF_EQ, "!=": op.IF_NE, "<": op.IF_LT, "<=": op.IF_LE}
+JUMPS |= {">": op.IF_GT, ">=": op.IF_GE}
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 INT_OPERATIONS = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "^": op.POWER}
-INT_FUNCTIONS = {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER}
+INT_OPERATIONS |= {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER}
 OPERATIONS = {"+": op.FADD, "-": op.FSUBTRACT, "*": op.FMULTIPLY, "/": op.FDIVIDE, "^": op.FPOWER}
-FUNCTIONS = {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
+OPERATIONS |= {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
 ROUNDINGS = {"floor": op.FLOOR, "ceil": op.CEIL, "round": op.ROUND}
 COMPARISONS = {"=": op.EQ, "!=": op.NE, "<": op.LT, "<=": op.LE}
 FLOAT_COMPARISONS = {"=": op.FEQ, "!=": op.FNE, "<": op.FLT, "<=": op.FLE}
@@ -59,6 +52,7 @@ class ExpressionStep:
     node: Expr
     operands: tuple[int, ...]
     type: Type
+    cost: int  # operations, CHEAP + 1 for more of them
     column: int = -1  # of a variable
 
 
@@ -66,13 +60,6 @@ class Expressions:
     """Expressions as numbered steps, each an operation on the results of earlier ones.
 
     Equal parts of different expressions (expanded formulas, say) are one step.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> x = Variable("x", 0, 9)
-    >>> expressions = Expressions([x], SourceText(""))
-    >>> number = expressions.add(parse_expression("2*x > 0 ? 2*x : 1"))
-    >>> expressions.steps[number].type.value, len(expressions.steps)
-    ('int', 7)
     """
 
     def __init__(self, variables: Sequence[Variable], source: SourceText) -> None:
@@ -112,15 +99,18 @@ class Expressions:
     def _step(self, node: Expr, below: tuple[int, ...]) -> ExpressionStep:
         types = tuple(self.steps[number].type for number in below)
         type_ = node_type(node, types, self._types, self.source)
-        column = self._columns[node.name] if isinstance(node, Name) else -1
-        return ExpressionStep(node, below, type_, column)
+        if isinstance(node, Literal | Name):
+            column = self._columns[node.name] if isinstance(node, Name) else -1
+            return ExpressionStep(node, below, type_, 0, column)
+        cost = 1 + sum(self.steps[number].cost for number in below)
+        return ExpressionStep(node, below, type_, min(cost, CHEAP + 1))
 
 
 class Memory:
     """The ints of the machine as they are laid out."""
 
     def __init__(self) -> None:
-        self.ints: list[int] = [0] * HEADER
+        self.ints: list[int] = [0] * op.HEADER
 
     def add(self, *values: int) -> int:
         """Append a record and return its address."""
@@ -135,24 +125,11 @@ class Memory:
 class Target:
     """A place in the code that is not known yet."""
 
-    def __init__(self) -> None:
-        self.place = -1
+    place = -1
 
 
 class Program:
-    """Code for expressions; all of them must have been added before.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> x = Variable("x", 0, 9)
-    >>> expressions = Expressions([x], SourceText(""))
-    >>> number = expressions.add(parse_expression("x<3"))
-    >>> program = Program(expressions)
-    >>> program.condition(number)
-    0
-    >>> three = program.variables[0] + 1
-    >>> program.code()[0].tolist() == [op.IF_GE, program.variables[0], three, 2]
-    True
-    """
+    """Code for expressions; all of them must have been added before."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.memory = Memory()
@@ -165,7 +142,6 @@ class Program:
         self._constants: dict[int, int] = {}
         self._routines: dict[int, tuple[Target, int]] = {}  # entry, cell of the stamp
         self._waiting: list[int] = []  # routines to emit
-        self._costs = self._count_operations()
 
     def condition(self, number: int) -> int:
         """Emit a condition that answers yes or no, and return its place."""
@@ -189,28 +165,20 @@ class Program:
 
     def code(self) -> AnyArray:
         """Return all instructions, (N, 4); unsigned, as a negative index takes time to look for."""
-        code = [(o, *self._operands(o, x, y, z)) for o, x, y, z in self._code]
+        code = []
+        for operation, x, y, z in self._code:
+            place = z.place if isinstance(z, Target) else z
+            code.append((operation, *((place, y, 0) if operation == op.CALL else (x, y, place))))
         return np.array(code, dtype=np.uint32).reshape(-1, 4)
 
     def ints(self) -> IntArray:
         """Return the memory, with room for the stack of calls at its end."""
-        self.memory.ints[STACK] = len(self.memory.ints)
+        self.memory.ints[op.STACK] = len(self.memory.ints)
         return np.array([*self.memory.ints, *[0] * (len(self._routines) + 1)], dtype=np.int64)
 
     def floats(self) -> FloatArray:
         """Return the cells of floats."""
         return np.array(self._floats, dtype=np.float64)
-
-    def _operands(self, operation: int, x: int, y: int, z: int | Target) -> tuple[int, int, int]:
-        place = z.place if isinstance(z, Target) else z
-        return (place, y, 0) if operation == op.CALL else (x, y, place)
-
-    def _count_operations(self) -> list[int]:
-        costs: list[int] = []
-        for step in self._steps:  # operands come first
-            below = sum(costs[k] for k in step.operands)
-            costs.append(0 if isinstance(step.node, Literal | Name) else min(1 + below, CHEAP + 1))
-        return costs
 
     def _emit(self, first: Emission) -> None:
         """Run generators depth first, without recursion."""
@@ -269,7 +237,7 @@ class Program:
 
     def _value(self, number: int) -> Emission:
         """Emit what brings the value of a step into its cell."""
-        if self._costs[number] == 0:
+        if self._steps[number].cost == 0:
             return
         if not self._shared(number):
             yield self._compute(number)
@@ -281,7 +249,7 @@ class Program:
         self._add(op.CALL, 0, stamp, entry)
 
     def _shared(self, number: int) -> bool:
-        return self._uses[number] > 1 and self._costs[number] > CHEAP
+        return self._uses[number] > 1 and self._steps[number].cost > CHEAP
 
     def _compute(self, number: int) -> Emission:
         """Emit the operation of a step after its operands."""
@@ -292,17 +260,14 @@ class Program:
             case Unary("-"):
                 yield self._value(step.operands[0])
                 self._negated(number, step)
-            case Binary(sign) if step.type is not Type.BOOL:
-                operations = OPERATIONS if step.type is Type.DOUBLE else INT_OPERATIONS
-                yield from self._folded(number, step, operations[sign])
             case Call(name) if name in ROUNDINGS:
                 yield self._value(step.operands[0])
                 whole = self._steps[step.operands[0]].type is not Type.DOUBLE
                 operation = op.MOVE if whole else ROUNDINGS[name]
                 self._add(operation, self._cell(number), self._cell(step.operands[0]))
-            case Call(name):
-                functions = FUNCTIONS if step.type is Type.DOUBLE else INT_FUNCTIONS
-                yield from self._folded(number, step, functions[name])
+            case Call(word) | Binary(word) if step.type is not Type.BOOL:
+                operations = OPERATIONS if step.type is Type.DOUBLE else INT_OPERATIONS
+                yield from self._folded(number, step, operations[word])
             case Binary(sign) if sign not in DECIDED_BY:
                 yield from self._compared(number, step, sign)
             case _:
@@ -407,6 +372,3 @@ class Program:
                 sign = sign if when else OPPOSITE[sign]
                 left, right = (self._cell(operand) for operand in step.operands)
                 self._add(JUMPS[sign], left, right, target)
-            case _:
-                yield self._value(number)
-                self._add(op.IF if when else op.IF_NOT, self._cell(number), 0, target)

@@ -57,7 +57,7 @@ def check(
 
 
 def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:
-    from rfmdp.language.checked import model_type
+    from rfmdp.language.check import model_type
 
     largest = int(model.marginals.sizes.max(initial=0))
     facts = {

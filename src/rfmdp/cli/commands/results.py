@@ -257,7 +257,7 @@ def _say_what_is_missing(question: Property, simulation: Simulation, discount: f
     """
     bound = getattr(question.parsed.expression, "bound", None)
     if bound is not None:
-        from rfmdp.language.write import write_expression
+        from rfmdp.language.expressions import write_expression
 
         complain(
             f"'{bound.operator} {write_expression(bound.value)}' is left open: a simulation "
