@@ -73,7 +73,7 @@ def warm_up(inner) -> None:
 def ours(name: str, radius: float, method: str) -> dict:
     from rfmdp.domains import domain_spec
     from rfmdp.inner.exact import Exact
-    from rfmdp.inner.interval import IntervalArithmetic
+    from rfmdp.inner.relaxations import IntervalArithmetic
     from rfmdp.solving import solve
 
     inner = IntervalArithmetic() if method == "interval" else Exact()

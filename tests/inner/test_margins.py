@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.sequential import Sequential
-from rfmdp.inner.vertices import VertexEnumeration
+from rfmdp.inner.exact import Exact, VertexEnumeration
+from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import rational
 from rfmdp.sets.families import Interval

@@ -8,7 +8,6 @@ from hypothesis import given
 
 from examples import half
 from kernels import twins
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.packing import (
     NO_ANSWERS,
     PackedModel,
@@ -17,6 +16,7 @@ from rfmdp.inner.packing import (
     pack_rows,
 )
 from rfmdp.inner.protocol import Side
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.kernels import exact, pair, products
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import PreparedInner
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import Chain, Nodes
