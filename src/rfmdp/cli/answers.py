@@ -32,7 +32,7 @@ from rfmdp.language.checked import Work
 from rfmdp.language.expressions import Type
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, LatticeMDP
-from rfmdp.model.report import model_sizes
+from rfmdp.model.uncertain import model_sizes
 from rfmdp.objective import MAX, Direction
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits

@@ -25,8 +25,8 @@ from rfmdp.language.states import CHUNK, State, evaluate_states
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
-from rfmdp.model.report import warn_if_touching
-from rfmdp.model.validate import validate
+from rfmdp.model.uncertain import warn_if_touching
+from rfmdp.model.validate import require_valid
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -69,7 +69,7 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     warn_of_states(checked, len(dead), explored.valuations[dead[:1]], explorer)
     model = completed(checked, explored, explorer)
     warn_if_touching(model)
-    validate(model)  # remembered, so that the first question need not check again
+    require_valid(model)  # remembered, so that the first question need not check again
     return model
 
 

@@ -20,7 +20,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of
 from rfmdp.model.frontier import NO_ACTION, Progress
 from rfmdp.model.packing import Packing
-from rfmdp.model.report import warn_if_touching
+from rfmdp.model.uncertain import warn_if_touching
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, IntArray

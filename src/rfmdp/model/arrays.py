@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.model.report import model_sizes
-from rfmdp.model.uncertain import UncertainModel
+from rfmdp.model.uncertain import UncertainModel, model_sizes
 from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.record import Provenance
 from rfmdp.sets.families import AnySet

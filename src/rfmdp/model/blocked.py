@@ -21,7 +21,7 @@ import numpy as np
 
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.report import model_sizes
+from rfmdp.model.uncertain import model_sizes
 from rfmdp.ragged import segment_lengths, starts
 from rfmdp.types import AnyArray, IntArray, frozen
 

@@ -24,8 +24,7 @@ from rfmdp.model.arrays import (
     state_text,
 )
 from rfmdp.model.blocked import BlockedMDP
-from rfmdp.model.report import model_sizes
-from rfmdp.model.uncertain import UncertainModel
+from rfmdp.model.uncertain import UncertainModel, model_sizes
 from rfmdp.record import Provenance
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray

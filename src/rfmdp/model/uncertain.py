@@ -1,17 +1,29 @@
-"""What models of every layout do with their uncertainty sets."""
+"""What models of every layout do: say their sizes, and change their uncertainty sets.
+
+Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals rarely
+mean that: 1 - 0.7 is a float above 0.3, and 0.1 + 0.2 + 0.7 is less than one. So there is a warning
+of sets that miss 0 by rounding only, because that decides between the values 0 and 1.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.model.report import warn_if_touching
+from rfmdp.errors import ModelError, PrismWarning, UnsupportedError
+from rfmdp.ragged import owner, segment_sum
 from rfmdp.record import Provenance, balls
-from rfmdp.sets.marginals import Marginals, balls_around, boxes_around, radii_of
+from rfmdp.rounding import RESIDUE, RESIDUE_GRAIN
+from rfmdp.sets.boxes import needed
+from rfmdp.sets.marginals import Kind, Marginals, balls_around, boxes_around, radii_of
+from rfmdp.types import FloatArray
+
+if TYPE_CHECKING:
+    from rfmdp.model.lattice import AnyModel
 
 
 class UncertainModel:
@@ -84,3 +96,60 @@ class UncertainModel:
 
     def _with(self, **fields: Any) -> Self:
         return cast(Self, replace(cast(Any, self), **fields))
+
+
+def model_sizes(model: AnyModel) -> list[str]:
+    """Return the numbers of states, rows, transitions and marginals, for people."""
+    sizes = {
+        "state": model.states,
+        "row": model.rows,
+        "transition": model.transitions,
+        "marginal": len(model.marginals),
+    }
+    return [counted(number, what) for what, number in sizes.items()]
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "marginal"), counted(1200, "state")
+    ('1 marginal', '1,200 states')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def warn_if_touching(model: AnyModel, radii: FloatArray | None = None) -> None:
+    """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
+
+    What rounding leaves of 0 is at most 2^-50, and a multiple of 2^-70, as differences of numbers
+    above 1e-5 are. Small numbers that someone wrote, 1e-20 say, have more digits than that.
+
+    Parameters
+    ----------
+    radii : (M,) of the balls that were put around nominal distributions; None for sets of a text
+    """
+    sets, ptr = model.marginals, model.marginals.outcome_ptr
+    left = (sets.lower > 0.0) & (sets.lower <= RESIDUE)
+    left &= np.remainder(sets.lower, RESIDUE_GRAIN) == 0.0
+    others = np.repeat(segment_sum(sets.upper, ptr), sets.sizes) - sets.upper
+    near = np.repeat(sets.kind == Kind.BOX, sets.sizes) & (sets.lower == 0.0)
+    near &= np.abs(1.0 - others) <= 2.0 * RESIDUE
+    left |= near & needed(sets.upper, ptr)
+    if radii is not None:
+        left &= sets.lower != sets.nominal  # else no radius, so nothing touches it
+    places = np.flatnonzero(left)
+    if not places.size:
+        return
+    k = int(places[0])
+    j = owner(ptr, k)
+    effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
+    where = f"{model.marginal_name(j)}, outcome {k - int(ptr[j]) + 1}{effect}"
+    more = f" So for {places.size - 1} more." if places.size > 1 else ""
+    radius = "" if radii is None else f" and the radius {float(radii[j])!r}"
+    warnings.warn(
+        f"{where}: nature cannot empty it by rounding only; its bounds{radius} meet 0 nearly. "
+        "Write 0, or a slightly larger radius, if nature may empty it; else a clearly larger "
+        f"bound.{more}",
+        PrismWarning,
+        stacklevel=3,
+    )

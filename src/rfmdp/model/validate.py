@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 from weakref import WeakSet
@@ -18,7 +18,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.report import counted, model_sizes
+from rfmdp.model.uncertain import counted
 from rfmdp.ragged import owner, segment, segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
@@ -46,36 +46,6 @@ POINTERS = {  # and what they end with
 _VALID: WeakSet[FactoredMDP] = WeakSet()  # models are frozen: once valid, they stay so
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All problems of a model, each says where it is, what must hold and what was found."""
-
-    issues: tuple[str, ...]
-    subject: str = "The model"
-
-    @property
-    def valid(self) -> bool:
-        """Whether the model may be solved."""
-        return not self.issues
-
-    def require_valid(self) -> None:
-        """Raise `ModelError` with the problems (the first 20, and how many there are)."""
-        if not self.valid:
-            raise ModelError(self._text(SHOWN))
-
-    def __str__(self) -> str:
-        return self._text(len(self.issues))
-
-    def _text(self, most: int) -> str:
-        if self.valid:
-            return f"{self.subject} is well formed."
-        lines = [f"{self.subject} has {counted(len(self.issues), 'error')}:"]
-        lines += [f"  {issue}" for issue in self.issues[:most]]
-        if len(self.issues) > most:
-            lines.append(f"  ... and {len(self.issues) - most} more")
-        return "\n".join(lines)
-
-
 def require_valid(model: FactoredMDP) -> None:
     """Raise `ModelError` with the errors of a model; looks at every model once."""
     if not isinstance(model, FactoredMDP):
@@ -83,34 +53,35 @@ def require_valid(model: FactoredMDP) -> None:
             f"A model must be a FactoredMDP, got a {type(model).__name__}; `open_model` opens "
             "files and domains by their name."
         )
-    if model not in _VALID:
-        validate(model).require_valid()
+    issues = () if model in _VALID else validate(model)
+    if issues:
+        lines = [f"The model has {counted(len(issues), 'error')}:", *issues[:SHOWN]]
+        if len(issues) > SHOWN:
+            lines.append(f"... and {len(issues) - SHOWN} more")
+        raise ModelError("\n  ".join(lines))
 
 
-def validate(model: FactoredMDP) -> Report:
-    """Return every problem of a model.
+def validate(model: FactoredMDP) -> tuple[str, ...]:
+    """Return every error of a model: where it is, what must hold and what was found.
 
     Examples
     --------
-    >>> from rfmdp.model.arrays import FactoredMDP, Variable
+    >>> from rfmdp.model.arrays import FactoredMDP
     >>> from rfmdp.sets.families import Singleton
     >>> coin = Singleton([0.5, 0.5])
-    >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])
-    >>> print(validate(model))
-    The model with 2 states, 2 rows, 3 transitions and 1 marginal is well formed.
+    >>> validate(FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin]))
+    ()
     """
     issues = tuple(_wrong_types(model))
     if issues:
-        return Report(issues)
-    pointers = list(_wrong_pointers(model))
+        return issues
+    pointers = tuple(_wrong_pointers(model))
     rows = () if pointers else _wrong_rows(model)
     others = (_wrong_sizes(model), _wrong_rewards(model), _wrong_states(model), _same_names(model))
-    *sizes, marginals = model_sizes(model)
-    subject = f"The model with {', '.join(sizes)} and {marginals}"
-    report = Report((*pointers, *chain.from_iterable(others), *rows), subject)
-    if report.valid:
+    issues = (*pointers, *chain.from_iterable(others), *rows)
+    if not issues:
         _VALID.add(model)
-    return report
+    return issues
 
 
 def _first(wrong: BoolArray) -> list[int]:
@@ -127,20 +98,17 @@ def _outside(values: AnyArray, count: int, name: Callable[[int], str]) -> Iterat
 
 
 def _row(model: FactoredMDP, row: int) -> str:
-    """Return the name of a row; it must not stumble over what else is wrong."""
-    state = owner(model.row_ptr, row)
-    action = "no action"
-    if len(model.row_actions) == model.rows:
-        index = int(model.row_actions[row])
-        valid = 0 <= index < len(model.actions)
-        action = f"action {(model.actions[index] or '(unlabelled)') if valid else index}"
-    return f"Row {row} (s{_state(model, state)[1:]}, {action})"
+    """Return the name of a row, as far as what else is wrong lets it be said."""
+    with suppress(IndexError, ValueError):
+        return f"Row {row} ({model.row_name(row)})"
+    return f"Row {row}"
 
 
 def _state(model: FactoredMDP, state: int) -> str:
     """Return the name of a state, likewise."""
-    fits = model.valuations.shape == (model.states, len(model.variables)) and model.variables
-    return f"State {state} {model.state_name(state)}" if fits else f"State {state}"
+    with suppress(IndexError, ValueError):
+        return model.state_name(state)
+    return f"State {state}"
 
 
 def _wrong_types(model: FactoredMDP) -> Iterator[str]:
