@@ -216,7 +216,7 @@ def test_building_twice_gives_the_same_model(described):
 def test_small_slices_give_the_same_model(described, monkeypatch):
     """How frontiers are cut does not show in the model."""
     whole = described.drone(size=3)
-    monkeypatch.setattr("rfmdp.model.expander.SLICE", 7)
+    monkeypatch.setattr("rfmdp.model.build.SLICE", 7)
     assert same(whole, described.drone(size=3))
 
 

@@ -81,7 +81,7 @@ BAD = {
     ),
     "initial range": (
         {"initial": {"x": 7, "y": 0}},
-        "Initial state: x is 7, must be within 0..3.",
+        "Initial states: set x to 7 in state (x=7, y=0), must be within 0..3.",
     ),
     "initial unknown": (
         {"initial": {"x": 0, "y": 0, "z": 0}},
