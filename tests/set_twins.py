@@ -20,8 +20,10 @@ by sum y = 0, y >= -nominal and Hoelder's inequality; mu is what the clipped ent
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import nnls
@@ -38,8 +40,28 @@ from rfmdp.sets.families import (
     p_norm,
 )
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.rational import box_vertices, expectation, fractions, normalised
+from rfmdp.sets.rational import Vector, box_vertices, fractions, normalised, product
 from rfmdp.sets.vertices import vertices_bulk
+
+Vertices: TypeAlias = Sequence[Vector]
+
+
+def expectation(p: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
+    """Return p.v."""
+    return sum((x * v for x, v in zip(p, values, strict=True)), Fraction(0))
+
+
+def product_minimum(sets: Sequence[Vertices], tensor: Sequence[Fraction]) -> Fraction:
+    """Return min { sum A p1 ... pn } over the product of hulls: Theorem 1 of the paper.
+
+    The example of the paper, p in [0.2, 0.6] and q in [0.1, 0.3]:
+
+    >>> p, q = [("0.2", "0.4"), ("0.6", "0.8")], [("0.1", "0.7"), ("0.3", "0.9")]
+    >>> sets = [box_vertices(*[[Fraction(x) for x in end] for end in box]) for box in (p, q)]
+    >>> str(product_minimum(sets, fractions([0, 3, 1, 2])))
+    '89/50'
+    """
+    return min(expectation(product(point), tensor) for point in itertools.product(*sets))
 
 
 def contains(uset: UncertaintySet, p, tolerance: float = 1e-12):

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from rfmdp.sets.rational import Vector, Vertices, expectation, product
+from rfmdp.sets.rational import Vector, product
+from set_twins import Vertices, expectation
 
 
 def bounds(corners: Vertices) -> tuple[Vector, Vector]:

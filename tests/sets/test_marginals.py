@@ -135,7 +135,7 @@ def test_arrays_of_sets_are_the_same_sets(sets):
         ("corners", 0, 0.3, "probabilities must sum to 1"),
         ("kind", 5, 9, ""),
         ("outcome_ptr", 1, 0, "Marginal 0: must have at least one outcome"),
-        ("corner_ptr", 6, 3, "corner_ptr must be a vector that starts with 0 and ends with 4"),
+        ("corner_ptr", 6, 3, "corners must have 3 numbers, as corner_ptr says"),
     ],
 )
 def test_arrays_of_no_sets_are_refused(name, place, value, message):

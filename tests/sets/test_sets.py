@@ -33,12 +33,12 @@ BAD_SETS = [
     (lambda: Interval([0.1], [0.5, 0.5]), r"the same size, got \(1, 2, 1\)"),
     (lambda: Interval([0, 0], [1, 1], [1.0]), r"the same size, got \(2, 2, 1\)"),
     (lambda: Interval([0, 0], [0.6, 1], [0.7, 0.3]), r"outcome 0 has 0.7, not in \[0.0, 0.6\]"),
-    (lambda: L1Ball([0.5, 0.5], -1.0), r"radius must be finite and >= 0, got -1.0"),
-    (lambda: L1Ball([0.5, 0.5], NAN), r"radius must be finite and >= 0, got nan"),
-    (lambda: LinfBall([0.5, 0.5], math.inf), r"radius must be finite and >= 0, got inf"),
-    (lambda: LinfBall([0.5, 0.5], "wide"), r"radius must be a number, got 'wide'"),
-    (lambda: LpBall([0.5, 0.5], 0.1, 0.5), r"exponent must be in \[1, inf\], got 0.5"),
-    (lambda: LpBall([0.5, 0.5], 0.1, NAN), r"exponent must be in \[1, inf\], got nan"),
+    (lambda: L1Ball([0.5, 0.5], -1.0), r"radius must be finite and >= 0, .* got -1.0"),
+    (lambda: L1Ball([0.5, 0.5], NAN), r"radius must be finite and >= 0, .* got nan"),
+    (lambda: LinfBall([0.5, 0.5], math.inf), r"radius must be finite and >= 0, .* got inf"),
+    (lambda: LinfBall([0.5, 0.5], "wide"), r"radius must be finite and >= 0, .* got 'wide'"),
+    (lambda: LpBall([0.5, 0.5], 0.1, 0.5), r"exponent must be in \[1, inf\]; got .* and 0.5"),
+    (lambda: LpBall([0.5, 0.5], 0.1, NAN), r"exponent must be in \[1, inf\]; got .* and nan"),
     (lambda: Polytope(np.empty((0, 2))), r"vertices must be a non-empty \(V, X\) array"),
     (lambda: Polytope([[0.5, 0.5], [1.0]]), r"Probabilities must be numbers"),
     (lambda: Polytope([[1.0, 0.0], [0.9, 0.9]]), r"Polytope, vertex 1: .* sum to 1.8"),
@@ -74,7 +74,7 @@ BAD_BOXES = [
         r"Marginal 1: upper bounds must sum to at least 1, they sum to 0.8",
     ),
     ([*GOOD, 0.6, 0.1], [*GOOD, 0.9, 0.4], r"Marginal 1: nominal must lie within the bounds"),
-    (GOOD, [*GOOD, *GOOD], r"lower must have 4 entries, one per outcome, got shape \(2,\)"),
+    (GOOD, [*GOOD, *GOOD], r"lower must have 4 numbers, as outcome_ptr says, got shape \(2,\)"),
 ]
 
 
@@ -89,10 +89,10 @@ def test_bad_boxes_in_bulk_name_the_marginal(lower, upper, message):
     ("pointers", "points", "message"),
     [
         ([0, 2, 2], GOOD, r"Marginal 1: must have at least one outcome"),
-        ([1, 2], GOOD, r"outcome_ptr must be a vector that starts with 0"),
+        ([1, 2], GOOD, r"outcome_ptr must be a vector of integers that starts with 0"),
         ([0, 2], [0.5, 0.4], r"Marginal 0: upper bounds must sum to at least 1, they sum to 0.9"),
         ([0, 2], [0.5, 0.6], r"Marginal 0: lower bounds must sum to at most 1, they sum to 1.1"),
-        ([0, 3], GOOD, r"lower must have 3 entries"),
+        ([0, 3], GOOD, r"lower must have 3 numbers"),
     ],
 )
 def test_bad_points_in_bulk(pointers, points, message):

@@ -38,14 +38,12 @@ from rfmdp.types import FloatArray, frozen
 HALVINGS = 200  # of an interval, until its ends are neighbours
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Singleton:
-    """One known distribution."""
+class _Set:
+    """What all families have."""
+
+    __slots__ = ()
 
     nominal: FloatArray  # (X,)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "nominal", _distribution("Singleton", self.nominal))
 
     @property
     def size(self) -> int:
@@ -54,7 +52,17 @@ class Singleton:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class Singleton(_Set):
+    """One known distribution."""
+
+    nominal: FloatArray  # (X,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nominal", _distribution("Singleton", self.nominal))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval(_Set):
     """{p : lower <= p <= upper, sum p = 1}, a box within the simplex.
 
     `nominal` may name a distinguished member, for reports and radii: no bound rests on it.
@@ -89,14 +97,9 @@ class Interval:
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "nominal", centre)
 
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return len(self.lower)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LpBall:
+class LpBall(_Set):
     """{p in the simplex : ||p - nominal||_exponent <= radius}, for 1 <= exponent <= inf."""
 
     nominal: FloatArray  # (X,)
@@ -105,17 +108,17 @@ class LpBall:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nominal", _distribution("LpBall", self.nominal))
-        object.__setattr__(self, "radius", _number("LpBall", "radius", self.radius))
-        object.__setattr__(self, "exponent", _number("LpBall", "exponent", self.exponent))
-        if not (self.radius >= 0.0 and math.isfinite(self.radius)):
-            raise ModelError(f"LpBall: radius must be finite and >= 0, got {self.radius!r}.")
-        if not self.exponent >= 1.0:
-            raise ModelError(f"LpBall: exponent must be in [1, inf], got {self.exponent!r}.")
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return len(self.nominal)
+        try:
+            radius, exponent = float(self.radius), float(self.exponent)
+        except (TypeError, ValueError):
+            radius = exponent = math.nan
+        if not (0.0 <= radius < math.inf and exponent >= 1.0):
+            raise ModelError(
+                "LpBall: radius must be finite and >= 0, exponent must be in [1, inf]; got "
+                f"{self.radius!r} and {self.exponent!r}."
+            )
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "exponent", exponent)
 
 
 def L1Ball(nominal: ArrayLike, radius: float) -> LpBall:
@@ -129,13 +132,14 @@ def LinfBall(nominal: ArrayLike, radius: float) -> LpBall:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Polytope:
+class Polytope(_Set):
     """The convex hull of finitely many distributions, its vertices.
 
     What is given by half-spaces is converted first, by pycddlib say.
     """
 
     vertices: FloatArray  # (V, X)
+    nominal: FloatArray = field(init=False)  # their mean
 
     def __post_init__(self) -> None:
         corners = np.atleast_2d(_as_floats(self.vertices))
@@ -147,17 +151,7 @@ class Polytope:
         for number, corner in enumerate(corners):
             corners[number] = _distribution(f"Polytope, vertex {number}", corner)
         object.__setattr__(self, "vertices", frozen(np.unique(corners, axis=0)))
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return int(self.vertices.shape[1])
-
-    @property
-    def nominal(self) -> FloatArray:
-        """The mean of the vertices."""
-        mean: FloatArray = self.vertices.mean(axis=0)
-        return mean
+        object.__setattr__(self, "nominal", frozen(self.vertices.mean(axis=0)))
 
 
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope
@@ -263,13 +257,6 @@ def _as_floats(values: ArrayLike) -> FloatArray:
         return np.array(values, dtype=np.float64, order="C", ndmin=1)
     except (TypeError, ValueError) as error:
         raise ModelError(f"Probabilities must be numbers, got {values!r}.") from error
-
-
-def _number(where: str, name: str, value: float) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{where}: {name} must be a number, got {value!r}.") from error
 
 
 def _vector(where: str, name: str, values: ArrayLike) -> FloatArray:

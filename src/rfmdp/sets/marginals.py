@@ -159,29 +159,30 @@ class Marginals:
         kind, radius, exponent = (columns[name] for name in PER_SET)
         nominal, lower, upper = (columns[name] for name in PER_OUTCOME)
         corners = columns["corners"]
-        _check_layout(outcome_ptr, {name: columns[name] for name in PER_OUTCOME})
-        _check_pointers("corner_ptr", corner_ptr, len(corners), 0)
+        _check_layout("outcome_ptr", outcome_ptr, 1, nominal=nominal, lower=lower, upper=upper)
+        _check_layout("corner_ptr", corner_ptr, 0, corners=corners)
         count = len(outcome_ptr) - 1
-        for name in PER_SET:
-            if columns[name].shape != (count,) or len(corner_ptr) != count + 1:
-                raise ModelError(f"Marginals: {name} must have {count} entries, one per set.")
-        bulk = np.isnan(exponent) & np.isin(kind, [Kind.SINGLETON, Kind.BOX])
-        plain, other = np.flatnonzero(bulk), np.flatnonzero(~bulk)
+        if any(len(ends) != count for ends in (kind, radius, exponent, corner_ptr[1:])):
+            raise ModelError(
+                f"Marginals: {', '.join(PER_SET)} and corners must be of {count} sets."
+            )
+        sizes, listed = segment_lengths(outcome_ptr), segment_lengths(corner_ptr)
+        ball = ~np.isnan(exponent)
+        others = ball | (listed > 0)
+        wrong = (listed % sizes > 0) | (~others & ~np.isin(kind, [Kind.SINGLETON, Kind.BOX]))
+        for j in np.flatnonzero(wrong)[:1]:
+            raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
+        plain, other = np.flatnonzero(~others), np.flatnonzero(others)
         at = entries(outcome_ptr, plain)
-        packed = Marginals.from_boxes(
-            starts(segment_lengths(outcome_ptr)[plain]), lower[at], upper[at], nominal[at]
-        )
+        packed = Marginals.from_boxes(starts(sizes[plain]), lower[at], upper[at], nominal[at])
         if not len(other):
             return packed
-        sets: list[UncertaintySet] = []
-        for j in other.tolist():
-            centre, listed = nominal[segment(outcome_ptr, j)], corners[segment(corner_ptr, j)]
-            if not math.isnan(exponent[j]):
-                sets.append(LpBall(centre, float(radius[j]), float(exponent[j])))
-            elif len(listed) and len(listed) % len(centre) == 0:
-                sets.append(Polytope(listed.reshape(-1, len(centre))))
-            else:
-                raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
+        sets: list[UncertaintySet] = [
+            LpBall(nominal[segment(outcome_ptr, j)], float(radius[j]), float(exponent[j]))
+            if ball[j]
+            else Polytope(corners[segment(corner_ptr, j)].reshape(-1, sizes[j]))
+            for j in other
+        ]
         return packed.joined(Marginals.from_sets(sets)).pick(np.argsort([*plain, *other]))
 
     def pick(self, chosen: IntArray) -> Marginals:
@@ -228,7 +229,7 @@ class Marginals:
         """
         outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
         lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
-        _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal})
+        _check_layout("outcome_ptr", outcome_ptr, 1, lower=lower, upper=upper, nominal=nominal)
         check_boxes(outcome_ptr, lower, upper, nominal)
         count = len(outcome_ptr) - 1
         lower, upper, nominal = settled_boxes(outcome_ptr, lower, upper, nominal)
@@ -269,26 +270,18 @@ def _columns(
     return nominal, lower, upper, corners, Kind.SINGLETON if still else kind, radius, exponent
 
 
-def _check_layout(outcome_ptr: IntArray, outcomes: dict[str, FloatArray]) -> None:
-    """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
-    _check_pointers("outcome_ptr", outcome_ptr, None, 1)
-    for name, values in outcomes.items():
-        if values.shape != (outcome_ptr[-1],) or values.dtype != np.float64:
+def _check_layout(name: str, ptr: IntArray, least: int, **columns: FloatArray) -> None:
+    """Raise `ModelError` unless pointers cut floats into segments of at least so many."""
+    if ptr.ndim != 1 or ptr.dtype != np.int64 or len(ptr) == 0 or ptr[0] != 0:
+        raise ModelError(f"Marginals: {name} must be a vector of integers that starts with 0.")
+    for j in np.flatnonzero(ptr[1:] < ptr[:-1] + least)[:1]:
+        raise ModelError(f"Marginal {j}: must have at least one outcome; see {name}.")
+    for what, values in columns.items():
+        if values.shape != (ptr[-1],) or values.dtype != np.float64:
             raise ModelError(
-                f"Marginals: {name} must have {outcome_ptr[-1]} entries, one per outcome, "
+                f"Marginals: {what} must have {ptr[-1]} numbers, as {name} says, "
                 f"got shape {values.shape}."
             )
-
-
-def _check_pointers(name: str, ptr: IntArray, end: int | None, least: int) -> None:
-    """Raise `ModelError` unless pointers rise from 0 to an end, by at least so much."""
-    fits = ptr.ndim == 1 and ptr.dtype == np.int64 and len(ptr) > 0 and ptr[0] == 0
-    if not fits or (end is not None and ptr[-1] != end):
-        last = "" if end is None else f" and ends with {end}"
-        raise ModelError(f"Marginals: {name} must be a vector that starts with 0{last}.")
-    low = np.flatnonzero(ptr[1:] < ptr[:-1] + least)
-    if low.size:
-        raise ModelError(f"Marginal {low[0]}: must have at least one outcome; see {name}.")
 
 
 def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float = 0.0) -> Marginals:

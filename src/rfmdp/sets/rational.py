@@ -1,15 +1,9 @@
-"""Sets and nature's best product in fractions: what they are, with nothing rounded.
+"""Boxes and products in fractions: what they are, with nothing rounded.
 
 Every number is a `Fraction`: a float stands for the dyadic number that it is, and a distribution
 for itself divided by its sum (see `families`). Slow and obvious: for thresholds that a value meets
-exactly, and as the twin of kernels in tests.
-
-The example of the paper, p in [0.2, 0.6] and q in [0.1, 0.3]:
-
->>> p, q = [("0.2", "0.4"), ("0.6", "0.8")], [("0.1", "0.7"), ("0.3", "0.9")]
->>> sets = [box_vertices(*[[Fraction(x) for x in end] for end in box]) for box in (p, q)]
->>> str(product_minimum(sets, fractions([0, 3, 1, 2]))[0])
-'89/50'
+exactly, where nature's best product is the best of all products of vertices (Theorem 1 of the
+paper), and as the twin of kernels in tests.
 """
 
 from __future__ import annotations
@@ -22,7 +16,6 @@ from typing import TypeAlias
 
 Vector: TypeAlias = tuple[Fraction, ...]
 Number: TypeAlias = Fraction | float
-Vertices: TypeAlias = Sequence[Vector]
 
 
 def fractions(numbers: Iterable[Number]) -> Vector:
@@ -34,11 +27,6 @@ def normalised(numbers: Sequence[Fraction]) -> Vector:
     """Return the distribution that some numbers stand for."""
     total = sum(numbers, Fraction(0))
     return tuple(x / total for x in numbers)
-
-
-def expectation(p: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
-    """Return p.v."""
-    return sum((x * v for x, v in zip(p, values, strict=True)), Fraction(0))
 
 
 def product(points: Sequence[Sequence[Fraction]]) -> Vector:
@@ -62,29 +50,3 @@ def box_vertices(lower: Sequence[Number], upper: Sequence[Number]) -> list[Vecto
             if low[k] <= free <= high[k]:
                 corners.add((*rest[:k], free, *rest[k:]))
     return sorted(corners)
-
-
-def product_minimum(
-    sets: Sequence[Vertices], tensor: Sequence[Fraction]
-) -> tuple[Fraction, list[Vector]]:
-    """Return min { sum A p1 ... pn } over the product of hulls, and attaining vertices.
-
-    Every product of vertices is tried (Theorem 1 of the paper): for each vertex of the first
-    set, contract the tensor by it and solve the rest.
-    """
-    if not sets:
-        return tensor[0], []
-    first, rest = sets[0], sets[1:]
-    best: tuple[Fraction, list[Vector]] | None = None
-    for corner in first:
-        value, points = product_minimum(rest, contract_first(corner, tensor))
-        if best is None or value < best[0]:
-            best = value, [corner, *points]
-    assert best is not None, "a set has at least one vertex"
-    return best
-
-
-def contract_first(p: Sequence[Fraction], tensor: Sequence[Fraction]) -> list[Fraction]:
-    """Return the expectation over the first axis, entry by entry of the others."""
-    size = len(tensor) // len(p)
-    return [expectation(p, tensor[j::size]) for j in range(size)]
