@@ -40,8 +40,7 @@ from rfmdp.sets.families import (
     p_norm,
 )
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.rational import Vector, box_vertices, fractions, normalised, product
-from rfmdp.sets.vertices import vertices_bulk
+from rfmdp.sets.vertices import Vector, box_vertices, fractions, normalised, product, vertices_bulk
 
 Vertices: TypeAlias = Sequence[Vector]
 

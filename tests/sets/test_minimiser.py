@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 
 from examples import half
 from rfmdp.sets.families import LpBall, p_norm
-from rfmdp.sets.rational import fractions
+from rfmdp.sets.vertices import fractions
 from set_twins import (
     contains,
     expectation,

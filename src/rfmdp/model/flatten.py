@@ -23,7 +23,7 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, Int32Array, IntArray
 
 FACTOR = "joint"  # the one factor of a flat model
-
+CHUNK = 1 << 22  # transitions that are multiplied out before equal rows are joined
 
 Boxes: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 """N boxes of different sizes: pointers (N + 1,); lower, upper and nominal numbers of all (E,)."""
@@ -85,9 +85,6 @@ def transition_bounds(flat: FactoredMDP) -> tuple[FloatArray, FloatArray]:
     return np.append(sets.lower, 1.0)[outcome], np.append(sets.upper, 1.0)[outcome]
 
 
-CHUNK = 1 << 22  # transitions that are multiplied out before equal rows are joined
-
-
 def flatten(model: FactoredMDP) -> FactoredMDP:
     """Return the flat model: one marginal per row, branches to one successor merged.
 
@@ -128,21 +125,16 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
 def flatten_note(model: FactoredMDP) -> str:
     """Return what `flatten` does to a model, in one sentence for people; empty if nothing."""
     several = int(np.count_nonzero(segment_lengths(model.marginal_ptr) > 1))
-    kinds = model.marginals.kind
-    curved = int(np.count_nonzero((kinds != Kind.SINGLETON) & (kinds != Kind.BOX)))
-    if is_known(model):
-        return f"{several} rows multiplied out to joint probabilities." if several else ""
-    clauses = []
-    if several:
-        clauses.append(
-            f"{several} rows with several marginals flattened by interval arithmetic: products of "
-            "bounds, added where branches meet"
-        )
-    if curved:
-        clauses.append(f"{curved} sets that are no boxes replaced by their enclosing boxes")
-    if not clauses:
+    curved = int(np.count_nonzero(model.marginals.kind > Kind.BOX))
+    if not several and not curved:
         return ""
-    return "; ".join(clauses) + ". This is a relaxation: robust values become pessimistic."
+    if is_known(model):
+        return f"{several} rows multiplied out to joint probabilities."
+    return (
+        f"{several} rows with several marginals flattened by interval arithmetic (products of "
+        f"bounds, added where branches meet) and {curved} sets that are no boxes replaced by their "
+        "enclosing boxes. This is a relaxation: robust values become pessimistic."
+    )
 
 
 def is_known(model: FactoredMDP) -> bool:

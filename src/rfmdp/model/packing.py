@@ -170,24 +170,23 @@ class StateTable:
             raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
         grow(self.packed, need)
         if not self.dense and 2 * need > len(self.table):
-            from rfmdp.kernels.tables import fill_states
-
-            size = 1 << (4 * need - 1).bit_length()
-            require_memory(4 * size, f"A model with more than {count} states")
-            self.table = np.zeros(size, dtype=np.int32)
-            fill_states(self.table, self.packed, count)
+            self._hash(count, 4 * need)
 
     def fill(self, words: IntArray) -> None:
         """Begin with some states (S, W), numbered as they come."""
-        from rfmdp.kernels.tables import fill_states
-
         count = len(words)
         self.packed = np.array(words)
         if self.dense:
             self.table[:] = 0
             self.table[words[:, 0]] = np.arange(1, count + 1, dtype=np.int32)
-            return
-        size = 1 << (4 * count + 4 * ROOM - 1).bit_length()
-        require_memory(4 * size, f"A table of {count} states")
+        else:
+            self._hash(count, 4 * (count + ROOM))
+
+    def _hash(self, count: int, room: int) -> None:
+        """Enter the first states into a table with at least so much room."""
+        from rfmdp.kernels.tables import fill_states
+
+        size = 1 << (room - 1).bit_length()
+        require_memory(4 * size, f"A model with more than {count} states")
         self.table = np.zeros(size, dtype=np.int32)
         fill_states(self.table, self.packed, count)

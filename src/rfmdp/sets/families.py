@@ -1,23 +1,10 @@
 """The families of marginal uncertainty sets, as frozen data that is checked once.
 
 Every set is a non-empty, closed, convex set of distributions over `size` outcomes; `nominal` is its
-distinguished member. What it is exactly: every float is the rational number that it is, all sums
-are exact, and d is what a constructor stores.
-
-distribution  d / S with S = sum d. Constructors take sums within 1e-9 of one; if the correctly
-              rounded sum is off one by more than 2^-51 they store d / S, rounded, instead of d.
-Singleton     the distribution
-Interval      {p : lower <= p <= upper, sum p = 1}; if the lower bounds sum to one or more, the
-              distribution `lower`, and if the upper bounds sum to one or less, `upper`
-LpBall        {q / S : q >= 0, sum q = S, ||q - d||_exponent <= radius}: drawn around the numbers
-              as they are, among points of the same sum; an L1 ball of radius 2 or more is the
-              simplex, and an L-infinity ball is the box of the *floats* max(d - radius, 0) and
-              min(d + radius, 1)
-Polytope      the hull of its vertices, each a distribution
-
-So a stored number misses what it stands for by at most 5 units of roundoff of itself, which
-`rounding.TERM` pays for, and whether nature can empty an outcome is a question of exact sums of
-the stored numbers (`sets.supports`). `docs/soundness.md` says this with examples.
+distinguished member. What it is exactly, `docs/soundness.md` says: every float is the rational
+number that it is, all sums are exact, and a distribution d stands for d / sum d. Constructors take
+sums within 1e-9 of one; if the correctly rounded sum is off one by more than 2^-51 they store
+d / sum d, rounded, instead of d.
 """
 
 from __future__ import annotations

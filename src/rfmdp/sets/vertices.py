@@ -17,12 +17,20 @@ they fit and else in Python's. So a vertex has exactly the support that it shoul
 widths use up the mass only nearly (0.2 times five misses one by an ulp), what is one vertex to
 the eye is several, an ulp apart. Those with equal supports are merged, which moves an entry by at
 most `rounding.MERGED`; `rounding.TERM` pays for that.
+
+`box_vertices` are those of one box in fractions, with nothing rounded: a float stands for the
+dyadic number that it is, and a distribution for itself divided by its sum (see `families`). Slow
+and obvious, for thresholds that a value meets exactly, where nature's best product is the best of
+all products of vertices (Theorem 1 of the paper), and as the twin of kernels in tests.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,6 +40,8 @@ from rfmdp.rounding import MERGED
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
+Vector: TypeAlias = tuple[Fraction, ...]
+Number: TypeAlias = Fraction | float
 VERTEX_LIMIT = 1 << 18  # of one set
 CHUNK = 1 << 18
 LOWER, FRACTION, UPPER = 0, 1, 2
@@ -118,10 +128,7 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
             pieces.append((owner[start + box], points))
     owner, points = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     if np.bincount(owner).max() > limit:
-        raise UnsupportedError(
-            f"A set with {points.shape[1]} outcomes has more vertices than the limit of {limit}; "
-            "use an inner solver that needs none."
-        )
+        raise _too_many(points.shape[1], limit)
     if len(groups) > 1:
         order = np.argsort(owner, kind="stable")
         owner, points = owner[order], points[order]
@@ -247,13 +254,9 @@ def to_units(values: FloatArray, bits: int) -> AnyArray:
         units: AnyArray = np.rint(np.ldexp(values, bits)).astype(np.int64)
         return units
     long: AnyArray = np.empty(values.size, dtype=object)
-    long[:] = [_to_int(x, bits) for x in values.ravel().tolist()]
+    ratios = map(float.as_integer_ratio, values.ravel().tolist())
+    long[:] = [(above << bits) // below for above, below in ratios]
     return long.reshape(values.shape)
-
-
-def _to_int(value: float, bits: int) -> int:
-    above, below = value.as_integer_ratio()
-    return (above << bits) // below
 
 
 def to_floats(units: AnyArray, bits: int) -> FloatArray:
@@ -306,16 +309,20 @@ def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, An
         keep[:, UPPER] &= width > 0
         child = np.flatnonzero(keep)
         if len(child) > (limit if k == size - 1 else size + 4 * limit):
-            raise UnsupportedError(
-                f"A set with {size} outcomes has more vertices than the limit of {limit}; use an "
-                "inner solver that needs none."
-            )
+            raise _too_many(size, limit)
         parent = child // 3
         trail.append((parent, (child % 3).astype(np.int8)))
         box = box[parent]
         remaining_mass = next_mass.ravel()[child]
         fraction = next_fraction.ravel()[child]
     return box, _walk_back(trail, len(box)), remaining_mass
+
+
+def _too_many(size: int, limit: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"A set with {size} outcomes has more vertices than the limit of {limit}; use an inner "
+        "solver that needs none."
+    )
 
 
 def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
@@ -327,3 +334,37 @@ def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
         choice[:, k] = chosen[node]
         node = parent[node]
     return choice
+
+
+def fractions(numbers: Iterable[Number]) -> Vector:
+    """Return numbers as fractions, floats as what they stand for."""
+    return tuple(Fraction(x) for x in numbers)
+
+
+def normalised(numbers: Sequence[Fraction]) -> Vector:
+    """Return the distribution that some numbers stand for."""
+    total = sum(numbers, Fraction(0))
+    return tuple(x / total for x in numbers)
+
+
+def product(points: Sequence[Sequence[Fraction]]) -> Vector:
+    """Return the product distribution of independent marginals, in C order."""
+    return tuple(math.prod(entries, start=Fraction(1)) for entries in itertools.product(*points))
+
+
+def box_vertices(lower: Sequence[Number], upper: Sequence[Number]) -> list[Vector]:
+    """Return the vertices of {lower <= p <= upper, sum p = 1}: all entries but one at a bound.
+
+    Bounds that leave no room, or none at all because of rounding, stand for a distribution.
+    """
+    low, high = fractions(lower), fractions(upper)
+    if sum(low) >= 1 or sum(high) <= 1:
+        return [normalised(low if sum(low) >= 1 else high)]
+    ends = [sorted({l, u}) for l, u in zip(low, high, strict=True)]
+    corners = set()
+    for k in range(len(low)):
+        for rest in itertools.product(*ends[:k], *ends[k + 1 :]):
+            free = 1 - sum(rest, Fraction(0))
+            if low[k] <= free <= high[k]:
+                corners.add((*rest[:k], free, *rest[k:]))
+    return sorted(corners)
