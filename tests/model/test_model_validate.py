@@ -78,9 +78,8 @@ def test_pointers_are_checked_first(model):
         initial=np.array([], dtype=np.int64),
     )
     assert list(validate(broken)) == [
-        "row_ptr: must start with 0, got 1.",
-        "row_ptr: must end with 4 (the number of rows), got 5.",
-        "row_ptr[2]: must be >= 3, got 2.",
+        "row_ptr: must rise from 0 to 4 (the number of rows), got 1 .. 5, which falls after "
+        "entry 1.",
         "marginal_ptr: must have one entry per row and one more (5), got 3.",
         "Initial states: there must be at least one.",
     ]

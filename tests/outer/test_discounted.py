@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rfmdp.inner.protocol import METHODS
+from rfmdp.inner import METHODS
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Discounted, Spec

@@ -110,26 +110,17 @@ def _packed(model: FactoredMDP, nature: Direction) -> tuple[PackedModel, BoolArr
 
 @dataclass(frozen=True, slots=True)
 class VertexEnumeration:
-    """Exact by brute force; for polytopes only, and for few vertices.
-
-    Parameters
-    ----------
-    vertex_limit
-        Vertices that one marginal may have.
-    product_limit
-        Products of vertices that one row may have.
-    """
+    """Exact by brute force, for sets with vertices; a row may have `product_limit` products."""
 
     name: ClassVar[str] = "vertices"  # as on the command line
 
-    vertex_limit: int = 100_000
     product_limit: int = 100_000_000
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
         used = np.unique(model.row_marginals).astype(np.int64)
         try:
-            corners = corners_of(model, used, self.vertex_limit)
+            corners = corners_of(model, used)
         except UnsupportedError as error:
             raise UnsupportedError(f"VertexEnumeration: {error}") from error
         numbers = segment_lengths(corners[0]) // np.maximum(1, model.marginals.sizes)

@@ -27,7 +27,7 @@ from rfmdp.ragged import (
     starts,
 )
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.vertices import VERTEX_LIMIT, vertices_bulk
+from rfmdp.sets.vertices import vertices_bulk
 from rfmdp.threads import spread
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
@@ -179,10 +179,8 @@ def minimiser_address(kinds: AnyArray) -> int:
     return curved_address()
 
 
-def corners_of(
-    model: FactoredMDP | LatticeMDP, which: IntArray | None = None, limit: int = VERTEX_LIMIT
-) -> Corners:
-    """Return the vertices of the marginals `which`, at most `limit` each; others have none.
+def corners_of(model: FactoredMDP | LatticeMDP, which: IntArray | None = None) -> Corners:
+    """Return the vertices of the marginals `which`; others have none.
 
     Polytopes are always listed, because their minimiser reads the vertices.
     """
@@ -191,7 +189,7 @@ def corners_of(
     if which is not None:
         listed[which] = True
     numbers = np.flatnonzero(listed)
-    ptr, flat = vertices_bulk(marginals, numbers, limit)
+    ptr, flat = vertices_bulk(marginals, numbers)
     lengths = np.zeros(len(marginals), dtype=np.int64)
     lengths[numbers] = segment_lengths(ptr)
     return starts(lengths), flat

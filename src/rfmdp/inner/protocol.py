@@ -1,4 +1,4 @@
-"""The contract of inner solvers, what they promise to the outer loop; and the solvers by name.
+"""The contract of inner solvers: what they promise to the outer loop.
 
 `prepare` binds a solver to a model and to nature's direction, and is the place where a solver
 refuses a model that it does not fit. What comes back fills, for the rows it is given, numbers
@@ -15,12 +15,9 @@ opt being nature's direction, rounding included. A side that a solver cannot pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Flag
-from functools import partial
-from importlib import import_module
-from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -136,26 +133,3 @@ class OneSided:
             leave_open(side, rows, below, above)
 
         return PreparedInner(side, backup, prepared.respond, prepared.stats)
-
-
-def _make(module: str, solver: str, variant: str | None = None) -> Inner:
-    """Return a solver with its default settings or a variant; it is imported when asked for."""
-    methods = import_module(f"rfmdp.inner.{module}")
-    settings = () if variant is None else (methods.Variant[variant],)
-    inner: Inner = getattr(methods, solver)(*settings)
-    return inner
-
-
-METHODS: Mapping[str, Callable[[], Inner]] = MappingProxyType(
-    {
-        "exact": partial(_make, "exact", "Exact"),
-        "vertices": partial(_make, "exact", "VertexEnumeration"),
-        "interval": partial(_make, "relaxations", "IntervalArithmetic"),
-        "mccormick": partial(_make, "mccormick", "McCormick"),
-        "mccormick:simplex": partial(_make, "mccormick", "McCormick", "SIMPLEX"),
-        "mccormick:printed": partial(_make, "mccormick", "McCormick", "PRINTED"),
-        "sequential": partial(_make, "relaxations", "Sequential"),
-        "radius-sum": partial(_make, "relaxations", "RadiusSum"),
-    }
-)
-"""The solvers by name, as on the command line and in records: `METHODS["interval"]()`."""

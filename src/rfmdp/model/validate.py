@@ -77,7 +77,7 @@ def validate(model: FactoredMDP) -> tuple[str, ...]:
         return issues
     pointers = tuple(_wrong_pointers(model))
     rows = () if pointers else _wrong_rows(model)
-    others = (_wrong_sizes(model), _wrong_rewards(model), _wrong_states(model), _same_names(model))
+    others = _wrong_sizes(model), _wrong_states(model), _same_names(model)
     issues = (*pointers, *chain.from_iterable(others), *rows)
     if not issues:
         _VALID.add(model)
@@ -128,12 +128,11 @@ def _wrong_pointers(model: FactoredMDP) -> Iterator[str]:
     ends = model.rows, len(model.row_marginals), len(model.successors)
     for (name, meaning), end in zip(POINTERS.items(), ends, strict=True):
         pointer = getattr(model, name)
-        if pointer[0] != 0:
-            yield f"{name}: must start with 0, got {pointer[0]}."
-        if pointer[-1] != end:
-            yield f"{name}: must end with {end} ({meaning}), got {pointer[-1]}."
-        for i in _first(pointer[1:] < pointer[:-1]):  # differences could wrap
-            yield f"{name}[{i + 1}]: must be >= {pointer[i]}, got {pointer[i + 1]}."
+        falls = _first(pointer[1:] < pointer[:-1])  # differences could wrap
+        if pointer[0] != 0 or pointer[-1] != end or falls:
+            where = f", which falls after entry {falls[0]}" if falls else ""
+            must = f"must rise from 0 to {end} ({meaning})"
+            yield f"{name}: {must}, got {pointer[0]} .. {pointer[-1]}{where}."
     rows, lengths = len(model.successor_ptr), len(model.marginal_ptr)
     if rows != lengths:
         yield f"marginal_ptr: must have one entry per row and one more ({rows}), got {lengths}."
@@ -172,9 +171,19 @@ def _wrong_sizes(model: FactoredMDP) -> Iterator[str]:
         if where.dtype != np.bool_:
             yield f'Label "{name}": must be boolean, got {where.dtype}.'
     for name, reward in model.rewards.items():
-        if isinstance(reward, Rewards):
-            columns.append((f'Reward "{name}", states', reward.state, "state", model.states))
-            columns.append((f'Reward "{name}", rows', reward.row, "row", model.rows))
+        if not isinstance(reward, Rewards):
+            must = "must be Rewards(state, row): a number per state, and one per row"
+            yield f'Reward "{name}": {must}; got {reward!r}.'
+            continue
+        for what, values, count in (
+            ("state", reward.state, model.states),
+            ("row", reward.row, model.rows),
+        ):
+            context = f'Reward "{name}", {what}s'
+            columns.append((context, values, what, count))
+            must = f"must be numbers of at most {LARGEST_REWARD:g}"  # that may not overflow
+            for i in _first(~(np.abs(values) <= LARGEST_REWARD)):
+                yield f"{context}: {must}, {what} {i} has {values.flat[i]}."
     if model.marginal_names:
         columns.append(("marginal_names", model.marginal_names, "marginal", len(model.marginals)))
     if model.outcome_names:
@@ -193,22 +202,7 @@ def _wrong_sizes(model: FactoredMDP) -> Iterator[str]:
             yield f"{what}: there must be at least one."
     yield from _outside(model.initial, model.states, lambda i: "Initial states:")
     yield from _outside(model.row_actions, len(model.actions), lambda r: f"Row {r}: its action")
-    if model.factors or len(model.row_factors):
-        factors = len(model.factors)
-        yield from _outside(model.row_factors, factors, lambda i: f"row_factors[{i}]:")
-
-
-def _wrong_rewards(model: FactoredMDP) -> Iterator[str]:
-    """Rewards are numbers that may not overflow."""
-    for name, reward in model.rewards.items():
-        if not isinstance(reward, Rewards):
-            must = "must be Rewards(state, row): a number per state, and one per row; got"
-            yield f'Reward "{name}": {must} {reward!r}.'
-            continue
-        for what, values in (("state", reward.state), ("row", reward.row)):
-            must = f'Reward "{name}", {what}s: must be numbers of at most {LARGEST_REWARD:g}'
-            for i in _first(~(np.abs(values) <= LARGEST_REWARD)):
-                yield f"{must}, {what} {i} has {values.flat[i]}."
+    yield from _outside(model.row_factors, len(model.factors), lambda i: f"row_factors[{i}]:")
 
 
 def _wrong_states(model: FactoredMDP) -> Iterator[str]:

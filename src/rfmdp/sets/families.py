@@ -255,8 +255,10 @@ def _vector(where: str, name: str, values: ArrayLike) -> FloatArray:
 
 def _distribution(where: str, values: ArrayLike) -> FloatArray:
     vector = _vector(where, "probabilities", values)
-    if not np.all((vector >= 0.0) & (vector <= 1.0)):
-        raise ModelError(f"{where}: probabilities must lie in [0, 1], got {vector.tolist()}.")
-    if abs(float(vector.sum()) - 1.0) > SUM_TOLERANCE:
-        raise ModelError(f"{where}: probabilities must sum to 1, they sum to {vector.sum():.9g}.")
+    inside = np.all((vector >= 0.0) & (vector <= 1.0))
+    if not inside or abs(float(vector.sum()) - 1.0) > SUM_TOLERANCE:
+        raise ModelError(
+            f"{where}: probabilities must lie in [0, 1] and sum to 1, got {vector.tolist()}, which "
+            f"sum to {vector.sum():.9g}."
+        )
     return frozen(normalised(vector, np.array([0, len(vector)])))
