@@ -22,10 +22,9 @@ from rfmdp.language.distributions import RANDOM_FACTOR, packed
 from rfmdp.language.explorer import StateExplorer
 from rfmdp.language.expressions import Binary, Expr, Ite, Literal
 from rfmdp.language.states import CHUNK, State, evaluate_states
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable, warn_if_touching
 from rfmdp.model.frontier import Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
-from rfmdp.model.uncertain import warn_if_touching
 from rfmdp.model.validate import require_valid
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray

@@ -16,11 +16,10 @@ from rfmdp.language.build import build_model, completed, initial_valuations, war
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.explorer import StateExplorer
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.arrays import FactoredMDP, warn_if_touching
 from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of
 from rfmdp.model.frontier import NO_ACTION, Progress
 from rfmdp.model.packing import Packing
-from rfmdp.model.uncertain import warn_if_touching
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, IntArray

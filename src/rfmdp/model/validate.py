@@ -17,8 +17,7 @@ from weakref import WeakSet
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.uncertain import counted
+from rfmdp.model.arrays import FactoredMDP, Rewards, counted
 from rfmdp.ragged import owner, segment, segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
