@@ -319,13 +319,7 @@ class FactoredMDP(UncertainModel):
         return named_reward(self.rewards, name)
 
     def find(self, **values: int) -> int:
-        """Return the state with the given values of all variables, `find(x=1, y=2)`.
-
-        Raises
-        ------
-        ModelError
-            If a variable is missing or unknown, or no reachable state has these values.
-        """
+        """Return the state with the given values of all variables, `find(x=1, y=2)`."""
         require_all_values(self.variables, values)
         names = [v.name for v in self.variables]
         numbers = np.array([values[name] for name in names])

@@ -166,20 +166,9 @@ def joint_successors(
 ) -> tuple[IntArray, Int32Array, FloatArray]:
     """Return what rows (N,) lead to, as one distribution over successors each.
 
-    Parameters
-    ----------
-    model, rows
-        Some rows of a model.
-    values
-        (O,) probabilities of outcomes, or bounds of them: those of the marginals of a row are
-        multiplied, and added up where they lead to the same successor.
-
-    Returns
-    -------
-    sizes
-        (N,) different successors of every row.
-    targets, mass
-        (sum of sizes,) these successors, row after row, and the sums of products.
+    That is how many different successors every row has, (N,), these successors, row after row, and
+    their mass: `values` (O,), probabilities of outcomes or bounds of them, are multiplied for the
+    marginals of a row, and added up where they lead to the same successor.
     """
     lengths = segment_lengths(model.successor_ptr)[rows]
     length = int(lengths.sum())

@@ -27,9 +27,7 @@ ROOM = 4096  # states at first
 class Packing:
     """The packing of valuations of some variables.
 
-    Parameters
-    ----------
-    in_bits : give every variable a field of whole bits, which a shift and a mask take out
+    `in_bits` gives every variable a field of whole bits, which a shift and a mask take out.
 
     Examples
     --------

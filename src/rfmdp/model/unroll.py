@@ -49,14 +49,6 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         last step; where nothing changes with time any more it goes on without counting.
     earliest
         Steps that are told apart even if there is no last one.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Singleton
-    >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
-    >>> twice = unroll(coin, np.array([[0, 1]]), 2)
-    >>> twice.states.tolist(), twice.steps.tolist()
-    ([0, 0, 1, 0, 1], [0, 1, 1, 2, 2])
     """
     steps = max(earliest, len(rules) - 1) if latest is None else latest
     layer: IntArray = np.array(model.initial, dtype=np.int64)
@@ -164,21 +156,7 @@ def row_arrays(model: FactoredMDP, rows: IntArray) -> dict[str, Any]:
 def unfold(model: FactoredMDP, paid: FloatArray, budget: int) -> FactoredMDP:
     """Return the unfolded model; it has no labels, rewards or variables.
 
-    Parameters
-    ----------
-    paid : (R,)
-        What every row pays.
-
-    Raises
-    ------
-    ModelError
-        If a row pays something else than a whole number >= 0.
-
-    Examples
-    --------
-    >>> walk = FactoredMDP.from_rows([[([], [1])], [([], [0])]], [])
-    >>> unfold(walk, np.array([1.0, 0.0]), 1).successors.tolist()
-    [3, 0, 4, 2, 4]
+    `paid` (R,) is what every row pays, a whole number >= 0.
     """
     wrong = np.flatnonzero(~((paid >= 0.0) & (paid == np.floor(paid))))
     if len(wrong):
@@ -223,17 +201,7 @@ class Restriction:
     upper: FloatArray
 
     def on(self, model: FactoredMDP) -> FactoredMDP:
-        """Return the model with these boxes in place of its sets.
-
-        Examples
-        --------
-        >>> from rfmdp.sets.families import Interval
-        >>> any_ = Interval([0.0, 0.0], [1.0, 1.0])
-        >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [any_])
-        >>> often = Restriction(np.array([0]), np.array([0.0, 0.5]), np.array([0.5, 1.0]))
-        >>> often.on(model).marginals[1].lower.tolist()
-        [0.0, 0.5]
-        """
+        """Return the model with these boxes in place of its sets."""
         sizes = model.marginals.sizes[model.row_marginals[self.places]]
         ptr = starts(sizes)
         boxes = Marginals.from_boxes(

@@ -61,16 +61,7 @@ def require_valid(model: FactoredMDP) -> None:
 
 
 def validate(model: FactoredMDP) -> tuple[str, ...]:
-    """Return every error of a model: where it is, what must hold and what was found.
-
-    Examples
-    --------
-    >>> from rfmdp.model.arrays import FactoredMDP
-    >>> from rfmdp.sets.families import Singleton
-    >>> coin = Singleton([0.5, 0.5])
-    >>> validate(FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin]))
-    ()
-    """
+    """Return every error of a model: where it is, what must hold and what was found."""
     issues = tuple(_wrong_types(model))
     if issues:
         return issues

@@ -182,11 +182,6 @@ def p_norm(vector: FloatArray, exponent: float) -> float:
     """Return (sum |v_i|^p)^(1/p), or max |v_i| for p = inf.
 
     Entries are scaled by the largest one first, so that no power under- or overflows.
-
-    Examples
-    --------
-    >>> p_norm(np.array([3.0, -4.0]), 2.0)
-    5.0
     """
     size = np.abs(vector)
     top = float(size.max(initial=0.0))

@@ -334,8 +334,11 @@ def kept_by_rounding(marginals: Marginals) -> BoolArray:
     numbers that someone wrote, 1e-20 say, have more digits. And 0.1 + 0.2 + 0.7 is less than one.
     """
     lower, upper, sizes = marginals.lower, marginals.upper, marginals.sizes
-    left = (lower > 0.0) & (lower <= RESIDUE) & (np.remainder(lower, RESIDUE_GRAIN) == 0.0)
+    left: BoolArray = (
+        (lower > 0.0) & (lower <= RESIDUE) & (np.remainder(lower, RESIDUE_GRAIN) == 0.0)
+    )
     others = np.repeat(segment_sum(upper, marginals.outcome_ptr), sizes) - upper
     near = np.repeat(marginals.kind == Kind.BOX, sizes) & (lower == 0.0)
     near &= np.abs(1.0 - others) <= 2.0 * RESIDUE
-    return left | (near & needed(upper, marginals.outcome_ptr))
+    left |= near & needed(upper, marginals.outcome_ptr)
+    return left

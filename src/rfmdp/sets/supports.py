@@ -66,13 +66,6 @@ def supports(marginals: Marginals) -> Supports:
     UnsupportedError
         For a box, L1 or Lp ball that has more than 131072 supports, or of which nature can empty
         more than 62 outcomes one at a time, but neither all of them nor all but any one.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Interval
-    >>> families = supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])]))
-    >>> families.member_ptr.tolist(), families.members.tolist()  # {0} and {0, 1}
-    ([0, 1, 3], [0, 0, 1])
     """
     possible, required = outcome_flags(marginals)
     ptr, kind = marginals.outcome_ptr, marginals.kind
@@ -217,11 +210,6 @@ def digits(values: FloatArray, base_bits: int) -> IntArray:
 
     The first digit counts 2^-base_bits, the next one that to the square, and so on; as many as
     the numbers need.
-
-    Examples
-    --------
-    >>> digits(np.array([0.5, 1.0, 2.0**-33]), 32).tolist()
-    [[2147483648, 0], [4294967296, 0], [0, 2147483648]]
     """
     base = 2.0**base_bits
     rest = values.astype(np.float64)

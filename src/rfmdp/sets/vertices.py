@@ -61,12 +61,6 @@ def vertices_bulk(
     UnsupportedError
         For sets without finitely many vertices (Lp balls with 1 < p < inf), or with more than
         `limit`.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import L1Ball
-    >>> vertices_bulk(Marginals.from_sets([L1Ball([0.5, 0.5], 0.5)]), np.array([0]))[1].tolist()
-    [0.75, 0.25, 0.25, 0.75]
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
