@@ -26,7 +26,7 @@ from numba import njit
 
 from described import drone
 from rfmdp.domains import DOMAINS, domain, domain_spec
-from rfmdp.model.flatten import flatten
+from rfmdp.model.derived import flatten
 from rfmdp.objective import MAX, MIN, Spec, Until
 from rfmdp.outer.problem import Form, pose
 from rfmdp.ragged import entries

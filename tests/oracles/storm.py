@@ -25,7 +25,7 @@ import pytest
 
 from rfmdp.formats.libraries import to_stormpy
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import is_known
+from rfmdp.model.derived import is_known
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.types import FloatArray
 

@@ -14,7 +14,7 @@ from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
 from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import (
     MAX,
     MIN,

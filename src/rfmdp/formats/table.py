@@ -16,7 +16,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flatten import flat_model, flatten, flatten_note, shared, transition_bounds
+from rfmdp.model.derived import flat_model, flatten, flatten_note, shared, transition_bounds
 from rfmdp.ragged import owner, owners, segment_lengths, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.boxes import box_centres

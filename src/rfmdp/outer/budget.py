@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import remembering, restrict, unfold
+from rfmdp.model.derived import remembering, restrict, unfold
 from rfmdp.objective import BudgetUntil, Spec, Until
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution

@@ -16,7 +16,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.learning.simulation import unrolled_spec
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import Unrolled, remembering, restrict, row_arrays, unroll
+from rfmdp.model.derived import Unrolled, remembering, restrict, row_arrays, unroll
 from rfmdp.objective import BudgetUntil, Parity, Spec
 from rfmdp.outer.budget import unfolded
 from rfmdp.outer.nature import Nature

@@ -18,7 +18,7 @@ import numpy as np
 
 from rfmdp.kernels.graph import component_levels
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import row_arrays
+from rfmdp.model.derived import row_arrays
 from rfmdp.objective import MAX, Direction, Reach, Spec, Total
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph

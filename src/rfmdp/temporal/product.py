@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import remembering, row_arrays
+from rfmdp.model.derived import remembering, row_arrays
 from rfmdp.objective import (
     Globally,
     Objective,

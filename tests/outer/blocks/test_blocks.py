@@ -17,7 +17,7 @@ from rfmdp.language.parse import parse_model
 from rfmdp.language.ranges import build_blocked
 from rfmdp.model import blocked
 from rfmdp.model.blocked import BlockedMDP, BlockStore, PackedBlock, block_count, pack, unpack
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import (
     MAX,
     MIN,
