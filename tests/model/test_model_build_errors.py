@@ -94,7 +94,7 @@ BAD = {
     ),
     "empty range": (
         {"variables": {"x": (3, 0), "y": (0, 1)}},
-        "Variable x: the range 3..0 is empty.",
+        "Variable x: the range 3..0 must not be empty, and lie within 32 bits.",
     ),
     "variable twice": (
         {"variables": [Variable("x", 0, 1), Variable("x", 0, 1)]},

@@ -25,7 +25,7 @@ from rfmdp.inner.packing import (
     pack_rows,
     zeros_apart,
 )
-from rfmdp.inner.protocol import PreparedInner, Side, leave_open, relaxation_side, successor_starts
+from rfmdp.inner.protocol import PreparedInner, Side, relaxation_side, successor_starts
 from rfmdp.kernels import layout
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -54,25 +54,21 @@ class Sequential:
         proves = relaxation_side(nature)
 
         def bounds_of(value: FloatArray, rows: IntArray) -> FloatArray:
-            """Return what both orders prove of the rows, (2, N)."""
-            proven = []
-            for order in packed:
-                bounds = np.empty(model.rows), np.empty(model.rows)
-                order.run(sequential_rows, value, rows, bounds)
-                proven.append(bounds[0 if Side.BELOW in proves else 1][rows])
-            return np.array(proven)
+            """Return the bounds of the rows by both orders, (orders, sides, N)."""
+            bounds = np.empty((len(packed), 2, model.rows))
+            for order, (below, above) in zip(packed, bounds, strict=True):
+                order.run(sequential_rows, value, rows, (below, above))
+            return bounds[:, :, rows]
 
         def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
-            leave_open(proves, rows, below, above)
-            if Side.BELOW in proves:
-                below[rows] = bounds_of(value, rows).max(axis=0)
-            else:
-                above[rows] = bounds_of(value, rows).min(axis=0)
+            bounds = bounds_of(value, rows)
+            below[rows], above[rows] = bounds[:, 0].max(axis=0), bounds[:, 1].min(axis=0)
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
             begin = successor_starts(model, rows)
             out = np.empty(begin[-1])
-            best = np.argmax(-nature.sign * bounds_of(value, rows), axis=0)  # the first if equal
+            proven = bounds_of(value, rows)[:, 0 if Side.BELOW in proves else 1]
+            best = np.argmax(-nature.sign * proven, axis=0)  # the first if equal
             for number, order in enumerate(packed):
                 mine = np.flatnonzero(best == number)
                 order.run(sequential_answers, value, rows[mine], begin[mine], out)

@@ -64,7 +64,7 @@ def build(
 
     All functions of a description are vectorised: they see many states at once (`States`) and
     give one array entry per state. A reachable state where no action is enabled gets a self-loop
-    and the label "deadlock".
+    and the label "deadlock". `docs/modelling.md` has examples.
 
     Parameters
     ----------
@@ -81,36 +81,6 @@ def build(
     ModelError
         If a value leaves its variable's range (names variable, value, state and action), two
         moves set one variable, a function gives the wrong type or shape, and so on.
-
-    Examples
-    --------
-    Two machines; one that runs fails more often while the other is down; one can be repaired.
-
-    >>> import numpy as np
-    >>> from rfmdp.model.description import Action, Move
-    >>> from rfmdp.sets.families import Interval, Singleton
-    >>> sets = {  # outcomes: 0 is down, 1 is up
-    ...     "calm": Interval([0.05, 0.85], [0.15, 0.95]),
-    ...     "stressed": Interval([0.50, 0.30], [0.70, 0.50]),
-    ...     "down": Singleton([1.0]),
-    ... }
-    >>> def machine(me, other, repaired):
-    ...     def identify(s):
-    ...         return np.where(s[me] == 0, 2, np.where(s[other] == 1, 0, 1))
-    ...     def effect(s, identifier, outcome):
-    ...         return {me: np.where(identifier == 2, repaired == me, outcome)}
-    ...     return Move(me, sets, effect, identify)
-    >>> model = build(
-    ...     {"a": (0, 1), "b": (0, 1)},
-    ...     [Action(f"repair_{x}", [machine("a", "b", x), machine("b", "a", x)]) for x in "ab"],
-    ...     initial={"a": 1, "b": 1},
-    ...     labels={"outage": lambda s: (s.a == 0) & (s.b == 0)},
-    ...     rewards={"running": lambda s: s.a + s.b},
-    ... )
-    >>> model.states, model.rows, model.transitions, model.marginal_names
-    (4, 8, 18, ('calm', 'stressed'))
-    >>> model.rewards["running"].state.tolist()
-    [0.0, 1.0, 1.0, 2.0]
     """
     for name in {"init", "deadlock"} & set(labels or ()):
         raise ModelError(f'Label "{name}" is always defined; use another name.')

@@ -45,11 +45,10 @@ class Packing:
     def __init__(self, variables: Iterable[Variable], *, in_bits: bool = False) -> None:
         self.variables = tuple(variables)
         for v in self.variables:
-            if v.low > v.high:
-                raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
             if not -(2**31) <= v.low <= v.high < 2**31:
                 raise ModelError(
-                    f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
+                    f"Variable {v.name}: the range {v.low}..{v.high} must not be empty, and lie "
+                    "within 32 bits."
                 )
         radix = [v.high - v.low + 1 for v in self.variables]
         if in_bits:
