@@ -11,7 +11,7 @@ import pytest
 from formats.models import random_model
 from rfmdp.model import derived
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.derived import flatten, flatten_note, is_known
+from rfmdp.model.derived import flatten, flatten_note
 from rfmdp.sets.boxes import tighten
 from rfmdp.sets.families import Interval, L1Ball, Singleton
 
@@ -77,7 +77,7 @@ def test_everything_else_stays(kind):
     assert flat.labels.keys() == model.labels.keys()
     assert flat.rewards.keys() == model.rewards.keys()
     assert flat.variables == model.variables
-    assert is_known(flat) == (kind == "known")
+    assert flat.uncertain == (kind != "known")
     assert np.diff(flat.marginal_ptr).max() <= 1
 
 

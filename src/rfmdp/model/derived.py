@@ -138,18 +138,13 @@ def flatten_note(model: FactoredMDP) -> str:
     curved = int(np.count_nonzero(model.marginals.kind > Kind.BOX))
     if not several and not curved:
         return ""
-    if is_known(model):
+    if not model.uncertain:
         return f"{several} rows multiplied out to joint probabilities."
     return (
         f"{several} rows with several marginals flattened by interval arithmetic (products of "
         f"bounds, added where branches meet) and {curved} sets that are no boxes replaced by their "
         "enclosing boxes. This is a relaxation: robust values become pessimistic."
     )
-
-
-def is_known(model: FactoredMDP) -> bool:
-    """Return whether all probabilities of a model are known."""
-    return bool(np.all(model.marginals.kind == Kind.SINGLETON))
 
 
 def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Boxes]:

@@ -309,7 +309,11 @@ def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, An
         box = box[parent]
         remaining_mass = next_mass.ravel()[child]
         fraction = next_fraction.ravel()[child]
-    return box, _walk_back(trail, len(box)), remaining_mass
+    choice, node = np.empty((len(box), size), dtype=np.int8), np.arange(len(box))
+    for k, (parent, chosen) in reversed(list(enumerate(trail))):
+        choice[:, k] = chosen[node]
+        node = parent[node]
+    return box, choice, remaining_mass
 
 
 def _too_many(size: int, limit: int) -> UnsupportedError:
@@ -317,17 +321,6 @@ def _too_many(size: int, limit: int) -> UnsupportedError:
         f"A set with {size} outcomes has more vertices than the limit of {limit}; use an inner "
         "solver that needs none."
     )
-
-
-def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
-    """Follow the parents of the last level's nodes and collect their choices."""
-    choice = np.empty((count, len(trail)), dtype=np.int8)
-    node = np.arange(count)
-    for k in range(len(trail) - 1, -1, -1):
-        parent, chosen = trail[k]
-        choice[:, k] = chosen[node]
-        node = parent[node]
-    return choice
 
 
 def fractions(numbers: Iterable[Number]) -> Vector:
