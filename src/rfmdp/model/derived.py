@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.kernels.tables import joint_rows, number_segments
@@ -232,7 +233,7 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         else:
             places = np.repeat(np.arange(len(layer)), count)
             place = np.repeat(places, segment_lengths(model.successor_ptr)[layer_rows])
-        successors.append((place + begin).astype(np.int32))
+        successors.append(place + begin)
         layers.append(layer)
         rows.append(layer_rows)
         counts.append(count)
@@ -240,17 +241,10 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         layer = following.astype(np.int64)
     first = starts([len(states) for states in layers])
     origin, origin_rows = np.concatenate(layers), np.concatenate(rows)
-    unrolled = replace(
-        model,
-        row_ptr=starts(np.concatenate(counts)),
-        successors=np.concatenate(successors),
+    unrolled = taking(
+        model, origin, origin_rows, np.concatenate(counts), np.concatenate(successors),
         initial=np.arange(len(model.initial)),
-        labels={name: where[origin] for name, where in model.labels.items()},
-        rewards={k: Rewards(r.state[origin], r.row[origin_rows]) for k, r in model.rewards.items()},
-        valuations=model.valuations[origin] if model.variables else model.valuations,
-        **row_arrays(model, origin_rows),
-        provenance=None,
-    )
+    )  # fmt: skip
     gone = np.repeat(np.arange(steps + 1), segment_lengths(first))
     return Unrolled(unrolled, origin, origin_rows, gone, first)
 
@@ -287,30 +281,43 @@ def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
         if rows.shape == (model.states,):
             where = f"; in {model.state_name(int(np.argmin(inside)))} it takes one of another state"
         raise ModelError(f"A policy must take one of the rows of each state{where}.")
-    return replace(
-        model,
-        row_ptr=np.arange(model.states + 1),
-        successors=model.successors[entries(model.successor_ptr, rows)],
-        rewards={k: Rewards(r.state, r.row[rows]) for k, r in model.rewards.items()},
-        **row_arrays(model, rows),
-        provenance=None,
-    )
+    successors = model.successors[entries(model.successor_ptr, rows)]
+    return taking(model, slice(None), rows, np.ones(model.states), successors)
 
 
-def row_arrays(model: FactoredMDP, rows: IntArray) -> dict[str, Any]:
-    """Return the fields of a model with the given rows, in this order and maybe repeatedly.
+def taking(
+    model: FactoredMDP,
+    states: IntArray | slice,
+    rows: IntArray,
+    counts: ArrayLike,
+    successors: IntArray | Int32Array,
+    **fields: Any,
+) -> FactoredMDP:
+    """Return a model of copies of states (S',) and of rows (R',), `counts` (S',) of them per state.
 
-    Successors and rewards, which speak of states, are left to the caller.
+    The successors of all rows are new. `fields` are those that are not copied.
     """
-    marginals = entries(model.marginal_ptr, rows)
-    factors = model.row_factors[marginals] if len(model.row_factors) else model.row_factors
-    return {
+    marginals, factors = entries(model.marginal_ptr, rows), model.row_factors
+    copied: dict[str, Any] = {
+        "row_ptr": starts(counts),
         "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]),
         "row_marginals": model.row_marginals[marginals],
         "successor_ptr": starts(segment_lengths(model.successor_ptr)[rows]),
+        "successors": successors.astype(np.int32),
         "row_actions": model.row_actions[rows],
-        "row_factors": factors,
+        "row_factors": factors[marginals] if len(factors) else factors,
+        "labels": {name: holds[states] for name, holds in model.labels.items()},
+        "rewards": {k: Rewards(r.state[states], r.row[rows]) for k, r in model.rewards.items()},
+        "valuations": model.valuations[states] if model.variables else model.valuations,
+        "provenance": None,
     }
+    return replace(model, **copied | fields)
+
+
+def bare(model: FactoredMDP) -> FactoredMDP:
+    """Return a model about whose states nothing is said: no labels, rewards or variables."""
+    nothing = np.empty((0, 0), dtype=np.int32)
+    return replace(model, labels={}, rewards={}, variables=(), valuations=nothing, formulas={})
 
 
 def unfold(model: FactoredMDP, paid: FloatArray, budget: int) -> FactoredMDP:
@@ -334,19 +341,10 @@ def unfold(model: FactoredMDP, paid: FloatArray, budget: int) -> FactoredMDP:
     cost = np.repeat(cost, segment_lengths(model.successor_ptr))
     after = np.arange(layers)[:, None] + cost
     moves = np.where(after < layers, after * model.states + model.successors, lost)
-    rows = row_arrays(model, np.tile(np.arange(model.rows), layers))
-    for name in ("marginal_ptr", "successor_ptr"):
-        rows[name] = np.append(rows[name], rows[name][-1] + (name == "successor_ptr"))
-    rows["row_actions"] = np.append(rows["row_actions"], rows["row_actions"][:1])
-    first = (np.arange(layers)[:, None] * model.rows + model.row_ptr[:-1]).ravel()
-    nothing = np.empty((0, 0), dtype=np.int32)
-    return replace(
-        model,
-        row_ptr=np.append(first, [layers * model.rows, layers * model.rows + 1]),
-        successors=np.append(moves.ravel(), lost).astype(np.int32),
-        labels={}, rewards={}, variables=(), valuations=nothing, formulas={}, provenance=None,
-        **rows,
-    )  # fmt: skip
+    rows = np.append(np.tile(np.arange(model.rows), layers), 0)
+    counts = np.append(np.tile(segment_lengths(model.row_ptr), layers), 1)
+    end = np.full(int(model.successor_ptr[1]), lost)  # a row of the model, which stays there
+    return taking(bare(model), slice(None), rows, counts, np.append(moves, end))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
