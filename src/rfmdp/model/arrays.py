@@ -28,7 +28,6 @@ from rfmdp.sets.marginals import (
     balls_around,
     boxes_around,
     kept_by_rounding,
-    radii_of,
 )
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
@@ -162,7 +161,7 @@ class UncertainModel:
         else:
             raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
         model = self.with_marginals(sets)
-        warn_if_touching(cast(Any, model), radii_of(self.marginals, radius))
+        warn_if_touching(cast(Any, model))
         return model.with_provenance(sets=balls(radius, exponent, floor))
 
     def nominal(self) -> Self:
@@ -385,27 +384,22 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
-def warn_if_touching(model: AnyModel, radii: FloatArray | None = None) -> None:
+def warn_if_touching(model: AnyModel) -> None:
     """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
 
     Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals
-    rarely mean that, and it decides between the values 0 and 1. `radii` (M,) are those of balls
-    that were put around nominal distributions; None for sets of a text.
+    rarely mean that, and it decides between the values 0 and 1.
     """
-    sets, left = model.marginals, kept_by_rounding(model.marginals)
-    if radii is not None:
-        left &= sets.lower != sets.nominal  # else no radius, so nothing touches it
-    places = np.flatnonzero(left)
+    places = np.flatnonzero(kept_by_rounding(model.marginals))
     if not places.size:
         return
-    k = int(places[0])
-    j = owner(sets.outcome_ptr, k)
+    k, ptr = int(places[0]), model.marginals.outcome_ptr
+    j = owner(ptr, k)
     effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
-    where = f"{model.marginal_name(j)}, outcome {k - int(sets.outcome_ptr[j]) + 1}{effect}"
+    where = f"{model.marginal_name(j)}, outcome {k - int(ptr[j]) + 1}{effect}"
     more = f" So for {places.size - 1} more." if places.size > 1 else ""
-    radius = "" if radii is None else f" and the radius {float(radii[j])!r}"
     warnings.warn(
-        f"{where}: nature cannot empty it by rounding only; its bounds{radius} meet 0 nearly. "
+        f"{where}: nature cannot empty it by rounding only; its bounds nearly meet 0. "
         "Write 0, or a slightly larger radius, if nature may empty it; else a clearly larger "
         f"bound.{more}",
         PrismWarning,
