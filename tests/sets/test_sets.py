@@ -5,7 +5,7 @@ import pytest
 
 from rfmdp.errors import ModelError
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.sets.marginals import Marginals, balls_around, boxes_around
+from rfmdp.sets.marginals import Marginals, balls_around
 from set_twins import contains, minimise
 
 NAN = math.nan
@@ -142,8 +142,8 @@ def test_sets_do_not_follow_the_callers_array():
 def test_bad_radii(radius):
     """Radii in bulk must be numbers >= 0."""
     points = Marginals.from_points(PTR, [*GOOD, *GOOD])
-    for around in (boxes_around, lambda m, r: balls_around(m, r, 1.0)):
-        with pytest.raises(ModelError, match=r"A radius must be >= 0"):
+    for around in (balls_around, lambda m, r: balls_around(m, r, 1.0)):
+        with pytest.raises(ModelError, match=r"A radius must be a number >= 0"):
             around(points, np.asarray(radius))
 
 
@@ -151,21 +151,21 @@ def test_bad_radii(radius):
 def test_radii_that_are_no_numbers(radius):
     """A radius is a number, or an array of one per marginal."""
     with pytest.raises(
-        ModelError, match=r"A radius must be a number, or .* one per marginal \(2\)"
+        ModelError, match=r"A radius must be a number >= 0, or .* one per marginal \(2\)"
     ):
-        boxes_around(Marginals.from_points(PTR, [*GOOD, *GOOD]), radius)
+        balls_around(Marginals.from_points(PTR, [*GOOD, *GOOD]), radius)
 
 
 def test_bad_floor():
     """A floor of one half or more leaves no room."""
     with pytest.raises(ModelError, match=r"floor must lie in \[0, 0.5\)"):
-        boxes_around(Marginals.from_points(PTR, [*GOOD, *GOOD]), 0.1, floor=0.5)
+        balls_around(Marginals.from_points(PTR, [*GOOD, *GOOD]), 0.1, floor=0.5)
 
 
 def test_radius_keeps_the_support_and_the_floor():
     """Certain outcomes stay certain; the floor bounds uncertain ones only."""
     points = Marginals.from_points([0, 3, 4], [0.05, 0.95, 0.0, 1.0])
-    box = boxes_around(points, 0.1, floor=0.01)
+    box = balls_around(points, 0.1, floor=0.01)
     assert box.lower == pytest.approx([0.01, 0.85, 0.0, 1.0])
     assert box.upper == pytest.approx([0.15, 0.99, 0.0, 1.0])
     ball = balls_around(points, [0.1, 0.1], 1.0)

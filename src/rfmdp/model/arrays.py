@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError, PrismWarning, UnsupportedError
+from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.record import Provenance, balls
 from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import (
     Marginals,
     balls_around,
-    boxes_around,
     kept_by_rounding,
 )
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -154,13 +153,7 @@ class UncertainModel:
                 "with_radius: must be around a nominal model, this one has sets of its own; use "
                 "model.nominal().with_radius(...) to drop them first."
             )
-        if math.isinf(exponent):
-            sets = boxes_around(self.marginals, radius, floor)
-        elif floor == 0.0:
-            sets = balls_around(self.marginals, radius, exponent)
-        else:
-            raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
-        model = self.with_marginals(sets)
+        model = self.with_marginals(balls_around(self.marginals, radius, exponent, floor))
         warn_if_touching(cast(Any, model))
         return model.with_provenance(sets=balls(radius, exponent, floor))
 

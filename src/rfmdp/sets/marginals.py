@@ -14,7 +14,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
 from rfmdp.rounding import NORMAL, RESIDUE, RESIDUE_GRAIN
 from rfmdp.sets.boxes import check_boxes, needed, settled_boxes, tighten
@@ -284,47 +284,37 @@ def _check_layout(name: str, ptr: IntArray, least: int, **columns: FloatArray) -
             )
 
 
-def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float = 0.0) -> Marginals:
-    """Return boxes [max(p - radius, floor), min(p + radius, 1 - floor)] around nominals.
+def balls_around(
+    marginals: Marginals, radius: float | FloatArray, exponent: float = math.inf, floor: float = 0.0
+) -> Marginals:
+    """Return Lp balls of a radius (one, or one per marginal) around nominal distributions.
 
-    Probabilities 0 and 1 stay as they are. `radius` is one number or one per marginal (M,).
+    In the L-infinity norm they are boxes: every probability p that is not 0 or 1 becomes
+    [max(p - radius, floor), min(p + radius, 1 - floor)]. Certain marginals stay as they are.
     """
-    radii = radii_of(marginals, radius)
-    if not 0.0 <= floor < 0.5:
-        raise ModelError(f"The floor must lie in [0, 0.5), got {floor!r}.")
-    p = marginals.nominal
-    per_outcome = np.repeat(radii, marginals.sizes)
-    open_ = (p > 0.0) & (p < 1.0) & (per_outcome > 0.0)
-    lower = np.where(open_, np.maximum(p - per_outcome, np.minimum(floor, p)), p)
-    upper = np.where(open_, np.minimum(p + per_outcome, np.maximum(1.0 - floor, p)), p)
-    return Marginals.from_boxes(marginals.outcome_ptr, lower, upper, p)
-
-
-def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: float) -> Marginals:
-    """Return Lp balls of a radius (one, or one per marginal) around nominals.
-
-    Certain marginals (one outcome with probability 1) stay as they are.
-    """
-    sets = []
-    for j, r in enumerate(radii_of(marginals, radius)):
-        outcomes = segment(marginals.outcome_ptr, j)
-        certain = bool(np.any(marginals.nominal[outcomes] == 1.0))
-        sets.append(LpBall(marginals.nominal[outcomes], 0.0 if certain else float(r), exponent))
-    return Marginals.from_sets(sets)
-
-
-def radii_of(marginals: Marginals, radius: float | FloatArray) -> FloatArray:
-    """Return the radius of every marginal (M,)."""
+    p, sizes = marginals.nominal, marginals.sizes
     try:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
     except (TypeError, ValueError):
+        radii = np.full(1, -1.0)
+    if not np.all(radii >= 0.0) or not 0.0 <= floor < 0.5:
         raise ModelError(
-            f"A radius must be a number, or an array of one per marginal ({len(marginals)}), got "
-            f"{radius!r:.60}."
-        ) from None
-    if not np.all(radii >= 0.0):
-        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
-    return radii
+            f"A radius must be a number >= 0, or an array of one per marginal ({len(marginals)}), "
+            f"and a floor must lie in [0, 0.5); got {radius!r:.60} and {floor!r}."
+        )
+    if math.isinf(exponent):
+        reach = np.repeat(radii, sizes)
+        open_ = (p > 0.0) & (p < 1.0) & (reach > 0.0)
+        lower = np.where(open_, np.maximum(p - reach, np.minimum(floor, p)), p)
+        upper = np.where(open_, np.minimum(p + reach, np.maximum(1.0 - floor, p)), p)
+        return Marginals.from_boxes(marginals.outcome_ptr, lower, upper, p)
+    if floor > 0.0:
+        raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
+    centres = [p[segment(marginals.outcome_ptr, j)] for j in range(len(marginals))]
+    return Marginals.from_sets(
+        LpBall(centre, 0.0 if np.any(centre == 1.0) else r, exponent)
+        for centre, r in zip(centres, radii.tolist(), strict=True)
+    )
 
 
 def kept_by_rounding(marginals: Marginals) -> BoolArray:
