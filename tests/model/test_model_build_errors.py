@@ -97,8 +97,8 @@ BAD = {
         "Variable x: the range 3..0 must not be empty, and lie within 32 bits.",
     ),
     "variable twice": (
-        {"variables": [Variable("x", 0, 1), Variable("x", 0, 1)]},
-        "Variable x must be defined once, found it twice; rename one.",
+        {"variables": [Variable("x", 0, 1), Variable("x", 0, 1)], "initial": {"x": 0}},
+        "The model has 1 error:\n  Variable 'x': is named twice.",
     ),
     "label": (
         {"labels": {"goal": lambda s: s.x}},
@@ -111,7 +111,8 @@ BAD = {
     ),
     "reward": (
         {"rewards": {"cost": lambda s: np.full(len(s), np.nan)}},
-        'Reward "cost": must be a number, is NaN in state (x=0, y=0).',
+        'The model has 1 error:\n  Reward "cost", states: must be numbers of at most 1e+100, '
+        "state 0 has nan.",
     ),
 }
 

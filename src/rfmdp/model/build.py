@@ -10,7 +10,6 @@ of their marginals, and a move may be certain in some rows (one outcome, no marg
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -43,6 +42,7 @@ from rfmdp.model.frontier import (
     with_used_marginals,
 )
 from rfmdp.model.packing import Buffer, Packing, StateTable
+from rfmdp.model.validate import require_valid
 from rfmdp.sets.families import UncertaintySet, as_set, bounds
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
@@ -84,7 +84,9 @@ def build(
     """
     for name in {"init", "deadlock"} & set(labels or ()):
         raise ModelError(f'Label "{name}" is always defined; use another name.')
-    packing = Packing(_variables(variables))
+    if isinstance(variables, Mapping):
+        variables = [Variable(name, int(low), int(high)) for name, (low, high) in variables.items()]
+    packing = Packing(variables)
     packing.require_one_word()
     expander = _Expander(packing, actions)
     start = _initial_codes(packing, initial)
@@ -99,7 +101,7 @@ def build(
     model, used = with_used_marginals(model)
     named, names = list(dict.fromkeys(a.name for a in expander.actions)), list(expander.names)
     index = np.array([*(named.index(a.name) for a in expander.actions), NO_ACTION], np.int32)
-    return finished(
+    model = finished(
         replace(model, row_actions=index[model.row_actions]),
         named,
         where,
@@ -108,16 +110,8 @@ def build(
         rewards=structures,
         marginal_names=tuple(names[j] for j in used),
     )
-
-
-def _variables(described: Mapping[str, tuple[int, int]] | Iterable[Variable]) -> list[Variable]:
-    if isinstance(described, Mapping):
-        return [Variable(name, int(low), int(high)) for name, (low, high) in described.items()]
-    listed = list(described)
-    for name, count in Counter(v.name for v in listed).items():
-        if count > 1:
-            raise ModelError(f"Variable {name} must be defined once, found it twice; rename one.")
-    return listed
+    require_valid(model)
+    return model
 
 
 def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArray:

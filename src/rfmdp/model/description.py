@@ -142,14 +142,10 @@ def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
 
 
 def numbers(amount: Amount, states: States, where: str) -> FloatArray:
-    """Return a number, or what a function of states gives, as (N,) numbers; NaN is refused."""
+    """Return a number, or what a function of states gives, as (N,) numbers."""
     values = amount(states) if callable(amount) else amount
     array = _checked(values, states, where, "iubf", "numbers")
-    spread = np.full(len(states), array, dtype=np.float64)
-    if np.isnan(spread).any():
-        row = int(np.flatnonzero(np.isnan(spread))[0])
-        raise ModelError(f"{where}: must be a number, is NaN in state {name_state(states, row)}.")
-    return spread
+    return np.full(len(states), array, dtype=np.float64)
 
 
 def _checked(values: ArrayLike, states: States, where: str, kinds: str, expected: str) -> AnyArray:

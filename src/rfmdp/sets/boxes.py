@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.ragged import (
     entries,
-    owner,
+    owners,
     segment,
     segment_any,
     segment_lengths,
@@ -117,15 +117,11 @@ def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None
 def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     """Return the entries (O,) without which the other upper bounds of their box miss one."""
     lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, segment_lengths(ptr))
-    close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
-    place = entries(ptr, close)
-    ends = starts(segment_lengths(ptr)[close])
-    bounds = upper[place]
-    most, lack[place] = (without_excess(bounds, bounds, ends, side) for side in (1.0, -1.0))
-    for i in np.flatnonzero((most > 0.0) & (lack[place] <= 0.0)):  # rounding leaves a doubt
-        box = segment(ends, owner(ends, i))
-        others = np.delete(bounds[box], i - box.start)
-        lack[place[i]] = math.fsum([1.0, *(-others).tolist()])
+    close = np.flatnonzero(np.abs(lack) <= DOUBT)
+    box = owners(ptr)[close]
+    sizes, every = segment_lengths(ptr)[box], entries(ptr, box)
+    others = every != np.repeat(close, sizes)
+    lack[close] = -excess(upper[every[others]], starts(sizes - 1))
     return lack > 0.0
 
 
