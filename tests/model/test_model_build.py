@@ -316,20 +316,6 @@ def test_several_initial_states():
     assert model.initial.tolist() == [0, 1]
 
 
-def test_progress_is_reported(described):
-    """The callback sees growing numbers and the final ones."""
-    seen = []
-    move = Move("x", COIN, lambda s, j, o: {"x": np.minimum(s.x + o, 20)})
-    model = build(
-        {"x": (0, 20)},
-        [Action("go", [move])],
-        initial={"x": 0},
-        progress=lambda *counts: seen.append(counts),
-    )
-    assert seen == sorted(seen)
-    assert seen[-1] == (model.states, model.transitions)
-
-
 def test_a_large_domain_is_hashed():
     """A domain far too large for a table works; one beyond 2^62 is refused."""
     ranges = {"x": (0, 2**31 - 1), "y": (-(2**30), 2**30 - 1)}

@@ -36,7 +36,6 @@ from rfmdp.model.description import (
 from rfmdp.model.frontier import (
     CERTAIN,
     NO_ACTION,
-    Progress,
     arranged,
     finished,
     with_used_marginals,
@@ -58,7 +57,6 @@ def build(
     initial: Mapping[str, ArrayLike],
     labels: Mapping[str, Predicate] | None = None,
     rewards: Mapping[str, Amount] | None = None,
-    progress: Progress | None = None,
 ) -> FactoredMDP:
     """Return the reachable part of a described model.
 
@@ -74,7 +72,6 @@ def build(
     initial : variable -> value, or (I,) values for several initial states
     labels : name -> where it holds
     rewards : structure -> what a state pays; what an action pays is said by `Action`
-    progress : called now and then, see `frontier.Progress`
 
     Raises
     ------
@@ -91,7 +88,7 @@ def build(
     expander = _Expander(packing, actions)
     start = _initial_codes(packing, initial)
     with seeing_arrays("build"):
-        model = expander.run(start, progress)
+        model = expander.run(start)
         states = States(packing.variables, model.valuations)
         structures = _rewards(model, states, expander.actions, rewards or {})
         where = {
@@ -190,7 +187,7 @@ class _Expander:
         self._rows, self._marginals = Buffer(np.int32, 4), Buffer(np.int32, 2)
         self._successors = Buffer(np.int32)
 
-    def run(self, initial: IntArray, progress: Progress | None = None) -> FactoredMDP:
+    def run(self, initial: IntArray) -> FactoredMDP:
         """Return what can be reached from some codes (I,); states without a row loop."""
         start = self._enter(initial)
         done = 0
@@ -198,8 +195,6 @@ class _Expander:
             stop = min(self._count, done + SLICE)
             self._expand(done, stop)
             done = stop
-            if progress is not None:
-                progress(self._count, self._successors.size)
         words = self._states.packed[: self._count]
         del self._states  # its table is not needed any more
         rows, marginals = self._rows.trim(), self._marginals.trim()
