@@ -4,10 +4,10 @@ from hypothesis import given, strategies as st
 
 from examples import half
 from rfmdp.sets.families import LpBall, p_norm
-from rfmdp.sets.vertices import fractions
 from set_twins import (
     contains,
     expectation,
+    fractions,
     minimise,
     packed_vertices as vertices,
     vertices as exact_vertices,

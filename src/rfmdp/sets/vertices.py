@@ -18,17 +18,16 @@ widths use up the mass only nearly (0.2 times five misses one by an ulp), what i
 the eye is several, an ulp apart. Those with equal supports are merged, which moves an entry by at
 most `rounding.MERGED`; `rounding.TERM` pays for that.
 
-`box_vertices` are those of one box in fractions, with nothing rounded: a float stands for the
-dyadic number that it is, and a distribution for itself divided by its sum (see `families`). Slow
-and obvious, for thresholds that a value meets exactly, where nature's best product is the best of
-all products of vertices (Theorem 1 of the paper), and as the twin of kernels in tests.
+`box_vertices` are those of one box in fractions, slow and obvious: for thresholds that a value
+meets exactly, where nature's best product is the best of all products of vertices (Theorem 1 of
+the paper), and as the twin of kernels in tests.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -41,7 +40,6 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 Vector: TypeAlias = tuple[Fraction, ...]
-Number: TypeAlias = Fraction | float
 VERTEX_LIMIT = 1 << 18  # of one set
 CHUNK = 1 << 18
 LOWER, FRACTION, UPPER = 0, 1, 2
@@ -323,30 +321,13 @@ def _too_many(size: int, limit: int) -> UnsupportedError:
     )
 
 
-def fractions(numbers: Iterable[Number]) -> Vector:
-    """Return numbers as fractions, floats as what they stand for."""
-    return tuple(Fraction(x) for x in numbers)
-
-
-def normalised(numbers: Sequence[Fraction]) -> Vector:
-    """Return the distribution that some numbers stand for."""
-    total = sum(numbers, Fraction(0))
-    return tuple(x / total for x in numbers)
-
-
 def product(points: Sequence[Sequence[Fraction]]) -> Vector:
     """Return the product distribution of independent marginals, in C order."""
     return tuple(math.prod(entries, start=Fraction(1)) for entries in itertools.product(*points))
 
 
-def box_vertices(lower: Sequence[Number], upper: Sequence[Number]) -> list[Vector]:
-    """Return the vertices of {lower <= p <= upper, sum p = 1}: all entries but one at a bound.
-
-    Bounds that leave no room, or none at all because of rounding, stand for a distribution.
-    """
-    low, high = fractions(lower), fractions(upper)
-    if sum(low) >= 1 or sum(high) <= 1:
-        return [normalised(low if sum(low) >= 1 else high)]
+def box_vertices(low: Vector, high: Vector) -> list[Vector]:
+    """Return the vertices of {low <= p <= high, sum p = 1}: all entries but one at a bound."""
     ends = [sorted({l, u}) for l, u in zip(low, high, strict=True)]
     corners = set()
     for k in range(len(low)):
