@@ -155,35 +155,27 @@ class Marginals:
         ModelError
             If the arrays do not fit each other, or are not those of sets.
         """
-        outcome_ptr, corner_ptr = columns["outcome_ptr"], columns["corner_ptr"]
-        kind, radius, exponent = (columns[name] for name in PER_SET)
-        nominal, lower, upper = (columns[name] for name in PER_OUTCOME)
-        corners = columns["corners"]
-        _check_layout("outcome_ptr", outcome_ptr, 1, nominal=nominal, lower=lower, upper=upper)
-        _check_layout("corner_ptr", corner_ptr, 0, corners=corners)
-        count = len(outcome_ptr) - 1
-        if any(len(ends) != count for ends in (kind, radius, exponent, corner_ptr[1:])):
-            raise ModelError(
-                f"Marginals: {', '.join(PER_SET)} and corners must be of {count} sets."
-            )
-        sizes, listed = segment_lengths(outcome_ptr), segment_lengths(corner_ptr)
-        ball = ~np.isnan(exponent)
-        others = ball | (listed > 0)
-        wrong = (listed % sizes > 0) | (~others & ~np.isin(kind, [Kind.SINGLETON, Kind.BOX]))
+        raw = Marginals(**columns)
+        ptr, kind = raw.outcome_ptr, raw.kind
+        _check_layout("outcome_ptr", ptr, 1, nominal=raw.nominal, lower=raw.lower, upper=raw.upper)
+        _check_layout("corner_ptr", raw.corner_ptr, 0, corners=raw.corners)
+        sizes, listed = raw.sizes, segment_lengths(raw.corner_ptr)
+        if any(len(values) != len(sizes) for values in (kind, raw.radius, raw.exponent, listed)):
+            raise ModelError(f"Marginals: {', '.join(PER_SET)}, corners: must be of all sets.")
+        corners, boxes = kind == Kind.POLYTOPE, np.isin(kind, [Kind.SINGLETON, Kind.BOX])
+        others = corners | ~np.isnan(raw.exponent)
+        wrong = (listed % sizes > 0) | (corners & (listed == 0)) | ~(others | boxes)
         for j in np.flatnonzero(wrong)[:1]:
             raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
         plain, other = np.flatnonzero(~others), np.flatnonzero(others)
-        at = entries(outcome_ptr, plain)
-        packed = Marginals.from_boxes(starts(sizes[plain]), lower[at], upper[at], nominal[at])
+        at = entries(ptr, plain)
+        packed = Marginals.from_boxes(
+            starts(sizes[plain]), raw.lower[at], raw.upper[at], raw.nominal[at]
+        )
         if not len(other):
             return packed
-        sets: list[UncertaintySet] = [
-            LpBall(nominal[segment(outcome_ptr, j)], float(radius[j]), float(exponent[j]))
-            if ball[j]
-            else Polytope(corners[segment(corner_ptr, j)].reshape(-1, sizes[j]))
-            for j in other
-        ]
-        return packed.joined(Marginals.from_sets(sets)).pick(np.argsort([*plain, *other]))
+        sets = Marginals.from_sets(raw[j] for j in other)
+        return packed.joined(sets).pick(np.argsort([*plain, *other]))
 
     def pick(self, chosen: IntArray) -> Marginals:
         """Return some of the sets, in the order of `chosen`."""
