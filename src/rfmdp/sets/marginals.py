@@ -160,7 +160,7 @@ class Marginals:
         _check_layout("outcome_ptr", ptr, 1, nominal=raw.nominal, lower=raw.lower, upper=raw.upper)
         _check_layout("corner_ptr", raw.corner_ptr, 0, corners=raw.corners)
         sizes, listed = raw.sizes, segment_lengths(raw.corner_ptr)
-        if any(len(values) != len(sizes) for values in (kind, raw.radius, raw.exponent, listed)):
+        if any(a.shape != sizes.shape for a in (kind, raw.radius, raw.exponent, listed)):
             raise ModelError(f"Marginals: {', '.join(PER_SET)}, corners: must be of all sets.")
         corners, boxes = kind == Kind.POLYTOPE, np.isin(kind, [Kind.SINGLETON, Kind.BOX])
         others = corners | ~np.isnan(raw.exponent)
