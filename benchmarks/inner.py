@@ -20,11 +20,9 @@ import time
 import numpy as np
 
 from rfmdp.errors import RfmdpError
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.exact import Exact, VertexEnumeration
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.sequential import Sequential
-from rfmdp.inner.vertices import VertexEnumeration
+from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
 from rfmdp.sets.marginals import Marginals

@@ -19,8 +19,7 @@ import numpy as np
 from rfmdp.domains import checked_domain
 from rfmdp.domains.table import DOMAINS
 from rfmdp.language.build import build_model
-from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
+from rfmdp.language.check import CheckedModel, check_model
 from rfmdp.language.lattice import NoLattice, build_lattice
 from rfmdp.language.parse import parse_model
 from rfmdp.model.lattice import FORBIDDEN, LatticeMDP

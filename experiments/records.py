@@ -53,7 +53,7 @@ Finished = Callable[[rf.TaskResult, int, int], None]
 class Method:
     """A method of the experiments.
 
-    word : its name in `rfmdp.inner.methods` or `rfmdp.learning.methods`
+    word : its name in `rfmdp.inner` or `rfmdp.learning.methods`
     column : the published column that it is compared with; empty for ours
     left_out : domains that are not run unless both are named, with the reason
     """

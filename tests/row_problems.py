@@ -27,7 +27,6 @@ from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP, Row
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.ragged import starts
-from rfmdp.sets import rational
 from rfmdp.sets.families import (
     Interval,
     L1Ball,
@@ -39,7 +38,7 @@ from rfmdp.sets.families import (
 )
 from rfmdp.threads import set_threads, threads
 from rfmdp.types import FloatArray, IntArray
-from set_twins import contains, minimise, vertices
+from set_twins import contains, minimise, product_minimum, vertices
 
 GRAIN = 20  # probabilities k / 20: ties, zeros, and sums that miss one by an ulp
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)
@@ -153,7 +152,7 @@ class RowProblem:
         else:
             corners = [vertices(s) for s in self.sets]
             tensor = [sign * Fraction(x) for x in self.tensor.tolist()]
-            value, _ = rational.product_minimum(corners, tensor)
+            value = product_minimum(corners, tensor)
             ends = value, value
         return ends if nature is MIN else (-ends[1], -ends[0])
 

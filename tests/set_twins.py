@@ -20,8 +20,10 @@ by sum y = 0, y >= -nominal and Hoelder's inequality; mu is what the clipped ent
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import nnls
@@ -38,8 +40,49 @@ from rfmdp.sets.families import (
     p_norm,
 )
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.rational import box_vertices, expectation, fractions, normalised
-from rfmdp.sets.vertices import vertices_bulk
+from rfmdp.sets.vertices import Vector, box_vertices, product, vertices_bulk
+
+Vertices: TypeAlias = Sequence[Vector]
+
+
+def fractions(numbers) -> Vector:
+    """Return numbers as fractions, floats as what they stand for."""
+    return tuple(Fraction(x) for x in numbers)
+
+
+def normalised(numbers: Sequence[Fraction]) -> Vector:
+    """Return the distribution that some numbers stand for."""
+    total = sum(numbers, Fraction(0))
+    return tuple(x / total for x in numbers)
+
+
+def box_corners(lower, upper) -> list[Vector]:
+    """Return the vertices of a box.
+
+    Bounds that leave no room, or none at all because of rounding, stand for a distribution.
+    """
+    low, high = fractions(lower), fractions(upper)
+    if sum(low) >= 1 or sum(high) <= 1:
+        return [normalised(low if sum(low) >= 1 else high)]
+    return box_vertices(low, high)
+
+
+def expectation(p: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
+    """Return p.v."""
+    return sum((x * v for x, v in zip(p, values, strict=True)), Fraction(0))
+
+
+def product_minimum(sets: Sequence[Vertices], tensor: Sequence[Fraction]) -> Fraction:
+    """Return min { sum A p1 ... pn } over the product of hulls: Theorem 1 of the paper.
+
+    The example of the paper, p in [0.2, 0.6] and q in [0.1, 0.3]:
+
+    >>> p, q = [("0.2", "0.4"), ("0.6", "0.8")], [("0.1", "0.7"), ("0.3", "0.9")]
+    >>> sets = [box_corners(*box) for box in (p, q)]
+    >>> str(product_minimum(sets, fractions([0, 3, 1, 2])))
+    '89/50'
+    """
+    return min(expectation(product(point), tensor) for point in itertools.product(*sets))
 
 
 def contains(uset: UncertaintySet, p, tolerance: float = 1e-12):
@@ -282,13 +325,13 @@ def vertices(uset):
     if isinstance(uset, Singleton):
         return [normalised(fractions(uset.nominal.tolist()))]
     if isinstance(uset, Interval):
-        return box_vertices(uset.lower.tolist(), uset.upper.tolist())
+        return box_corners(uset.lower.tolist(), uset.upper.tolist())
     if isinstance(uset, Polytope):
         return [normalised(fractions(corner)) for corner in uset.vertices.tolist()]
     if isinstance(uset, LpBall) and uset.exponent == 1.0:
         return l1_vertices(uset.nominal.tolist(), uset.radius)
     if isinstance(uset, LpBall) and math.isinf(uset.exponent):
-        return box_vertices(*cube(uset))
+        return box_corners(*cube(uset))
     raise UnsupportedError(f"{uset!r} has no exact vertices.")
 
 

@@ -8,7 +8,7 @@ import pytest
 import rfmdp as rf
 from rfmdp import memory
 from rfmdp.errors import ResourceError
-from rfmdp.model.flatten import flatten
+from rfmdp.model.derived import flatten
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from experiments.learning.runs import POINT
 from experiments.learning.settings import SEEDS, SETTINGS, TRAJECTORIES
 from experiments.published import LearningCost, published_learning
 from rfmdp.domains.table import DOMAINS
-from rfmdp.model.report import counted
+from rfmdp.model.arrays import counted
 from rfmdp.objective import MAX
 
 CLOSE = 1.5  # ratio of trajectories that counts as the published number

@@ -11,7 +11,7 @@ from experiments.records import LeftOut, Method
 from experiments.solving.figure import figure
 from experiments.solving.runs import METHODS, SolvingRecord
 from rfmdp.domains.table import DOMAINS
-from rfmdp.model.report import counted
+from rfmdp.model.arrays import counted
 from rfmdp.objective import MAX
 
 FIELDS = (

@@ -17,7 +17,7 @@ from rfmdp import __version__
 from rfmdp.domains import domain, published_bounds
 from rfmdp.domains.table import PUBLISHED, find
 from rfmdp.errors import ModelError, RfmdpError
-from rfmdp.inner import methods
+from rfmdp.inner import METHODS as SOLVERS
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
@@ -153,7 +153,7 @@ def run_task(task: SolvingTask) -> SolvingRecord:
     nominal, built = _nominal(task.domain)
     model = published_bounds(task.domain, nominal, task.radius)
     limits = Limits(precision=PRECISION, seconds=task.timeout)
-    method = methods.METHODS[task.method]()
+    method = SOLVERS[task.method]()
     started, processor = time.perf_counter(), time.process_time()
     try:
         outcome = _fields(solve(model, find(task.domain).spec, inner=method, limits=limits))
@@ -202,7 +202,7 @@ def _nominal(name: str) -> tuple[FactoredMDP, float]:
 def _warm_up(method: str) -> None:
     """Load compiled code before anything is timed."""
     model = domain("chain", radius=RADII[0])
-    solve(model, find("chain").spec, inner=methods.METHODS[method](), limits=Limits(sweeps=2))
+    solve(model, find("chain").spec, inner=SOLVERS[method](), limits=Limits(sweeps=2))
 
 
 def largest_initial_bounds(solution: Solution) -> tuple[float | None, float | None]:

@@ -27,16 +27,7 @@ def available_memory() -> int:
 
 
 def require_memory(size: float, what: str) -> None:
-    """Raise ResourceError unless `size` bytes more fit into memory.
-
-    Examples
-    --------
-    >>> require_memory(1000, "A small table")
-    >>> require_memory(1e18, "A table of all states")
-    Traceback (most recent call last):
-    ...
-    rfmdp.errors.ResourceError: A table of all states: needs 1e+09 GB of memory, ...
-    """
+    """Raise ResourceError unless `size` bytes more fit into memory."""
     if size < LITTLE:
         return
     free = available_memory()

@@ -60,19 +60,9 @@ def backup_margin(terms: int, span: float, magnitude: float) -> float:
     and the margin subtracted, each with a rounding of the result. Products that underflow are off
     by less than 2^-1074 each.
 
-    Parameters
-    ----------
-    terms
-        Longest chain of products added up: the sum of the sizes of the row's marginals.
-    span
-        Largest minus smallest successor value of the row.
-    magnitude
-        Largest absolute successor value of the row.
-
-    Examples
-    --------
-    >>> backup_margin(10, 0.0, 5.0)
-    0.0
+    terms : longest chain of products added up, the sum of the sizes of the row's marginals
+    span : largest minus smallest successor value of the row
+    magnitude : largest absolute successor value of the row
     """
     if span == 0.0:
         return 0.0

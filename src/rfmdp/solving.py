@@ -14,8 +14,8 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP
+from rfmdp.model.derived import restrict
 from rfmdp.model.lattice import AnyModel, LatticeMDP
-from rfmdp.model.unroll import restrict
 from rfmdp.model.validate import require_valid
 from rfmdp.objective import (
     BudgetUntil,

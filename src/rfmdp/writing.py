@@ -20,10 +20,7 @@ _unfinished: set[Path] = set()
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a place beside `path` to write to; what is there takes its place at the end.
 
-    Raises
-    ------
-    FileError
-        If it cannot be written.
+    It is a FileError if it cannot be written.
     """
     place = Path(path)
     temporary = place.with_name(f".{place.name}.{uuid4().hex}.part")
@@ -68,13 +65,7 @@ def leave_now(code: int) -> None:
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
-    """Raise before long work if files could not be written after it; None is no file.
-
-    Raises
-    ------
-    FileError
-        If a path is a folder, or its folder is missing or must not be written to.
-    """
+    """Raise FileError before long work if files could not be written after it; None is no file."""
     for place in (Path(path) for path in paths if path is not None):
         if place.is_dir():
             raise FileError(f"{place}: cannot be written (it is a folder); name a file.")

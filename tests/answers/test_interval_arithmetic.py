@@ -13,9 +13,9 @@ from language.random_models import model_texts
 from rfmdp.answers.answer import check
 from rfmdp.errors import PrismWarning
 from rfmdp.formats.files import load, save
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.language.build import parse_prism
-from rfmdp.model.flatten import flatten
+from rfmdp.model.derived import flatten
 
 # x=1 can have 0.4..0.6 only, y=1 only 0.3..0.5, but the text says more
 LOOSE = """imdp

@@ -7,9 +7,10 @@ import pytest
 
 from chain_cost import chain_cost
 from experiments.published import RADII, STOPPED, published_table
-from rfmdp.domains import DOMAINS, domain, published_bounds
+from rfmdp.domains import domain, published_bounds
+from rfmdp.domains.table import DOMAINS
 from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.objective import MIN
 from rfmdp.solving import solve
 

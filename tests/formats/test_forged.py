@@ -162,15 +162,15 @@ def test_entries_that_stand_twice(tmp_path):
 
 
 SETS = [
-    ("marginals.lower", np.array([-3.0, 0.4]), "lower bounds must lie in [0, 1]"),
-    ("marginals.upper", np.array([0.6, 7.0]), "upper bounds must lie in [0, 1]"),
+    ("marginals.lower", np.array([-3.0, 0.4]), "outcome 0 has -3.0"),
+    ("marginals.upper", np.array([0.6, 7.0]), "7.0; and sums"),
     (
         "marginals.kind",
         np.array([99], dtype=np.int8),
         "must be a box, a ball or a list of vertices",
     ),
-    ("marginals.nominal", np.array([0.6, np.nan]), "outcome 1 has nan"),
-    ("marginals.nominal", np.array([0.5, 0.6]), "must sum to 1"),
+    ("marginals.nominal", np.array([0.6, np.nan]), "nan, "),
+    ("marginals.nominal", np.array([0.5, 0.6]), "and sums of at most 1, of 1"),
     ("row_reward.0", np.array([0.0, np.inf, 0.0]), "row 1 has inf"),
     ("successors", np.array([1, 9, 1, 2], dtype=np.int32), "successors must be within 0..2"),
     ("successors", np.array([1.0, 2.0, 1.0, 2.0]), "successors: must be int32"),

@@ -57,7 +57,7 @@ def test_damaged_texts_end_in_a_model_or_one_line(tmp_path, one_gigabyte, ending
     for _ in range(60):
         path.write_bytes(damaged(rng, data))
         try:
-            assert validate(read_prism_explicit(tmp_path / "m")).valid
+            assert not validate(read_prism_explicit(tmp_path / "m"))
         except RfmdpError as error:
             lines.append(str(error))
     assert len(lines) > 10

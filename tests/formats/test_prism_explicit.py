@@ -10,7 +10,7 @@ from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError
 from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.flatten import flatten
+from rfmdp.model.derived import flatten
 from rfmdp.sets.families import Interval, Singleton
 
 from .models import assert_same, random_model, rows_of

@@ -11,7 +11,7 @@ from oracles.storm import storm_value
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.libraries import from_stormpy, to_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.flatten import flatten
+from rfmdp.model.derived import flatten
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval
 

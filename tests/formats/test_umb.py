@@ -16,7 +16,7 @@ from rfmdp.errors import FileError, RfmdpError, UnsupportedError
 from rfmdp.formats.libraries import from_stormpy
 from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.flatten import flatten
+from rfmdp.model.derived import flatten
 from rfmdp.sets.families import Singleton
 
 from .models import assert_same, random_model

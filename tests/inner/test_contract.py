@@ -8,12 +8,9 @@ from hypothesis import given, note, strategies as st
 
 from examples import quarter
 from rfmdp import threads
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.exact import Exact, VertexEnumeration
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.radius_sum import RadiusSum
-from rfmdp.inner.sequential import Sequential
-from rfmdp.inner.vertices import VertexEnumeration
+from rfmdp.inner.relaxations import IntervalArithmetic, RadiusSum, Sequential
 from rfmdp.objective import MIN
 from rfmdp.sets.families import L1Ball
 from row_problems import (

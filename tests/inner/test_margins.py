@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.sequential import Sequential
-from rfmdp.inner.vertices import VertexEnumeration
+from rfmdp.inner.exact import Exact, VertexEnumeration
+from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import rational
 from rfmdp.sets.families import Interval
 from row_problems import boxes, finite_sets, row_problems
-from set_twins import vertices as exact_vertices
+from set_twins import product_minimum, vertices as exact_vertices
 
 from .rows import one_row_model
 
@@ -35,7 +32,7 @@ def exact_value(sets, values, nature):
     """Return the value in fractions."""
     sign = 1 if nature is MIN else -1
     tensor = [sign * Fraction(x) for x in values.tolist()]
-    return sign * rational.product_minimum([exact_vertices(s) for s in sets], tensor)[0]
+    return sign * product_minimum([exact_vertices(s) for s in sets], tensor)
 
 
 @st.composite

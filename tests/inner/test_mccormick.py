@@ -305,13 +305,13 @@ def test_bad_multipliers_loosen_the_bound_but_never_break_it(monkeypatch, noise)
     sets = [random_box(rng, 3), random_box(rng, 2), random_box(rng, 2)]
     value = rng.normal(size=12)
     good = bound_of(McCormick(), sets, value)
-    honest = mccormick._Solver.solve
+    honest = mccormick._Programme.solve
 
     def noisy(self, cost):
         columns, multipliers = honest(self, cost)
         return columns, multipliers + noise * rng.normal(size=len(multipliers))
 
-    monkeypatch.setattr(mccormick._Solver, "solve", noisy)
+    monkeypatch.setattr(mccormick._Programme, "solve", noisy)
     for variant in Variant:
         bound = bound_of(McCormick(variant), sets, value)
         assert bound < good

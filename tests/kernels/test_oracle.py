@@ -13,8 +13,8 @@ from kernels import twins
 from rfmdp.inner.packing import corners_of, pack_sets
 from rfmdp.kernels import decorator, layout, oracle, primitives, products, rows
 from rfmdp.rounding import backup_margin
-from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
+from rfmdp.sets.vertices import product as exact_product
 from row_problems import (
     any_sets,
     distributions,
@@ -178,6 +178,6 @@ def test_product_bounds_equal_the_products(problem):
     products.product_box(sets, axes, len(axes), total, box)
     lower, slack, _ = np.split(box[layout.LOWER :], 3)
     for found, side in ((lower, 0), (lower + slack, 1)):
-        exact = rational.product([end[side] for end in ends])
+        exact = exact_product([end[side] for end in ends])
         assert found == pytest.approx([float(x) for x in exact], abs=1e-14)
     assert box[layout.FREE] == pytest.approx(1.0 - lower.sum(), abs=1e-14)

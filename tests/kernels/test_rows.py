@@ -8,7 +8,6 @@ from hypothesis import given
 
 from examples import half
 from kernels import twins
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.packing import (
     NO_ANSWERS,
     PackedModel,
@@ -17,14 +16,14 @@ from rfmdp.inner.packing import (
     pack_rows,
 )
 from rfmdp.inner.protocol import Side
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.kernels import exact, pair, products
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
-from rfmdp.sets import rational
 from rfmdp.types import frozen
 from row_problems import boxes, finite_sets, row_problems
-from set_twins import vertices as exact_vertices
+from set_twins import product_minimum, vertices as exact_vertices
 
 
 def bind(problem, weights=True):
@@ -58,7 +57,7 @@ def exact_corners(problem):
 def test_exact_rows_encloses_the_minimum(problem):
     """Both sides enclose the exact minimum and are as close as promised."""
     packed, values = bind(problem)
-    value, _ = rational.product_minimum(*exact_corners(problem))
+    value = product_minimum(*exact_corners(problem))
     terms = sum(s.size for s in problem.sets)
     margin = backup_margin(terms, problem.span, np.abs(problem.tensor).max() + problem.span)
     for function in both(exact.exact_rows):
@@ -101,7 +100,7 @@ def test_pair_equals_the_general_kernel(problem):
 def test_vertex_rows_encloses_the_minimum(problem):
     """All products of vertices give the exact minimum to rounding."""
     packed, values = bind(problem)
-    value, _ = rational.product_minimum(*exact_corners(problem))
+    value = product_minimum(*exact_corners(problem))
     for function in both(products.vertex_rows):
         below, above = np.zeros((2, 1))
         run(function, packed, values, NO_ANSWERS, (below, above))

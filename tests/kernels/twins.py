@@ -3,9 +3,9 @@
 The example of the paper, with values for which interval arithmetic answers with the distribution
 (0.18, 0.14, 0.24, 0.44), which is no product:
 
->>> from rfmdp.sets.rational import box_vertices, fractions
+>>> from set_twins import box_corners, fractions
 >>> p, q = [("0.2", "0.4"), ("0.6", "0.8")], [("0.1", "0.7"), ("0.3", "0.9")]
->>> sets = [box_vertices(*[[Fraction(x) for x in end] for end in box]) for box in (p, q)]
+>>> sets = [box_corners(*box) for box in (p, q)]
 >>> str(interval_arithmetic(sets, range(4), fractions([0, 3, 1, 2])))
 '77/50'
 """
@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from rfmdp.sets.rational import Vector, Vertices, expectation, product
+from rfmdp.sets.vertices import Vector, product
+from set_twins import Vertices, expectation
 
 
 def bounds(corners: Vertices) -> tuple[Vector, Vector]:

@@ -177,5 +177,5 @@ def test_other_norms_and_floor():
 def test_wrong_radii():
     """A radius is a number that is not negative."""
     for radius in (-0.1, math.nan):
-        with pytest.raises(ModelError, match="must be >= 0"):
+        with pytest.raises(ModelError, match="must be a number >= 0"):
             parse_prism(TWO).with_radius(radius)

@@ -10,9 +10,8 @@ from rfmdp.answers.property import parse_property
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.sequential import Sequential
+from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
 from rfmdp.learning.confidence import (
     ClopperPearson,
     Mixture,

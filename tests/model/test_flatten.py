@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from formats.models import random_model
-from rfmdp.model import flatten as flatten_module
+from rfmdp.model import derived
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import flatten, flatten_note, is_known
+from rfmdp.model.derived import flatten, flatten_note
 from rfmdp.sets.boxes import tighten
 from rfmdp.sets.families import Interval, L1Ball, Singleton
 
@@ -77,7 +77,7 @@ def test_everything_else_stays(kind):
     assert flat.labels.keys() == model.labels.keys()
     assert flat.rewards.keys() == model.rewards.keys()
     assert flat.variables == model.variables
-    assert is_known(flat) == (kind == "known")
+    assert flat.uncertain == (kind != "known")
     assert np.diff(flat.marginal_ptr).max() <= 1
 
 
@@ -94,7 +94,7 @@ def test_chunks_do_not_change_the_result(monkeypatch):
     """One row at a time gives the same arrays as all at once."""
     model = random_model(np.random.default_rng(7), "box", states=20, factors=3)
     whole = flatten(model)
-    monkeypatch.setattr(flatten_module, "CHUNK", 1)
+    monkeypatch.setattr(derived, "CHUNK", 1)
     parts = flatten(model)
     assert parts.successors.tolist() == whole.successors.tolist()
     assert parts.row_marginals.tolist() == whole.row_marginals.tolist()
@@ -143,7 +143,7 @@ def test_kernel_and_its_python_twin_agree(monkeypatch):
     """The compiled kernel and its Python function make the same model."""
     model = random_model(np.random.default_rng(11), "box", factors=3)
     compiled = flatten(model)
-    monkeypatch.setattr(flatten_module, "joint_rows", flatten_module.joint_rows.py_func)
+    monkeypatch.setattr(derived, "joint_rows", derived.joint_rows.py_func)
     plain = flatten(model)
     assert plain.successors.tolist() == compiled.successors.tolist()
     for name in ("lower", "upper", "nominal"):

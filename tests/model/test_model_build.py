@@ -169,7 +169,7 @@ def test_builder_equals_plain_exploration(seed):
     """States, rows, marginals, successors, rewards and labels are those of the plain twin."""
     case = random_model(seed)
     model, expected = built(case), plain(case)
-    validate(model).require_valid()
+    assert not validate(model)
     states = [tuple(int(x) for x in values) for values in model.valuations]
     assert states == sorted(expected)
     assert sorted(states[s] for s in model.initial) == sorted(set(case.initial))
@@ -216,7 +216,7 @@ def test_building_twice_gives_the_same_model(described):
 def test_small_slices_give_the_same_model(described, monkeypatch):
     """How frontiers are cut does not show in the model."""
     whole = described.drone(size=3)
-    monkeypatch.setattr("rfmdp.model.expander.SLICE", 7)
+    monkeypatch.setattr("rfmdp.model.build.SLICE", 7)
     assert same(whole, described.drone(size=3))
 
 
@@ -235,7 +235,7 @@ def test_sizes_are_as_published(described, name, states, transitions):
     """Domains have the sizes of the paper's table."""
     model = getattr(described, name)()
     assert (model.states, model.transitions) == (states, transitions)
-    assert validate(model).valid
+    assert not validate(model)
 
 
 @pytest.mark.slow
@@ -314,20 +314,6 @@ def test_several_initial_states():
     )
     assert model.valuations.tolist() == [[2, 1], [7, 1]]
     assert model.initial.tolist() == [0, 1]
-
-
-def test_progress_is_reported(described):
-    """The callback sees growing numbers and the final ones."""
-    seen = []
-    move = Move("x", COIN, lambda s, j, o: {"x": np.minimum(s.x + o, 20)})
-    model = build(
-        {"x": (0, 20)},
-        [Action("go", [move])],
-        initial={"x": 0},
-        progress=lambda *counts: seen.append(counts),
-    )
-    assert seen == sorted(seen)
-    assert seen[-1] == (model.states, model.transitions)
 
 
 def test_a_large_domain_is_hashed():

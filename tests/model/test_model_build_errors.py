@@ -81,7 +81,7 @@ BAD = {
     ),
     "initial range": (
         {"initial": {"x": 7, "y": 0}},
-        "Initial state: x is 7, must be within 0..3.",
+        "Initial states: set x to 7 in state (x=7, y=0), must be within 0..3.",
     ),
     "initial unknown": (
         {"initial": {"x": 0, "y": 0, "z": 0}},
@@ -94,11 +94,11 @@ BAD = {
     ),
     "empty range": (
         {"variables": {"x": (3, 0), "y": (0, 1)}},
-        "Variable x: the range 3..0 is empty.",
+        "Variable x: the range 3..0 must not be empty, and lie within 32 bits.",
     ),
     "variable twice": (
-        {"variables": [Variable("x", 0, 1), Variable("x", 0, 1)]},
-        "Variable x must be defined once, found it twice; rename one.",
+        {"variables": [Variable("x", 0, 1), Variable("x", 0, 1)], "initial": {"x": 0}},
+        "The model has 1 error:\n  Variable 'x': is named twice.",
     ),
     "label": (
         {"labels": {"goal": lambda s: s.x}},
@@ -111,7 +111,8 @@ BAD = {
     ),
     "reward": (
         {"rewards": {"cost": lambda s: np.full(len(s), np.nan)}},
-        'Reward "cost": must be a number, is NaN in state (x=0, y=0).',
+        'The model has 1 error:\n  Reward "cost", states: must be numbers of at most 1e+100, '
+        "state 0 has nan.",
     ),
 }
 

@@ -54,8 +54,8 @@ HOME = [
 def test_rows_may_mix_sizes(limit, monkeypatch):
     """Certain moves are no marginals; rows keep the order of actions within their state."""
     monkeypatch.setattr("rfmdp.model.packing.DENSE_LIMIT", limit)
-    monkeypatch.setattr("rfmdp.model.expander.SLICE", 7)
-    monkeypatch.setattr("rfmdp.model.expander.CHUNK", 5)
+    monkeypatch.setattr("rfmdp.model.build.SLICE", 7)
+    monkeypatch.setattr("rfmdp.model.build.CHUNK", 5)
     model = build(
         {"x": (0, 9), "y": (0, 9)},
         [Action("go", [STEP, FALL]), *HOME],

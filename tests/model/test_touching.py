@@ -34,7 +34,7 @@ def test_a_radius_that_misses_a_probability_by_rounding():
     """1 - 0.7 is above 0.3; the warning names command, outcome, numbers and a remedy that works."""
     model = rf.parse_prism(CHAIN, {"p": 0.7})
     ask = 'Pmin=? [ F "goal" ]'
-    said = r"outcome 2: \(x'=1\): nature cannot empty it: 5\.6e-17 of it with the radius 0\.3 stay"
+    said = r"outcome 2: \(x'=1\): nature cannot empty it by rounding only"
     with pytest.warns(PrismWarning, match=said) as caught:
         touching = model.with_radius(0.3)
     assert len(caught) == 1
@@ -42,7 +42,7 @@ def test_a_radius_that_misses_a_probability_by_rounding():
     assert rf.solve(model.with_radius(0.3 + 1e-9), ask).at_initial().upper == 0.0
     with pytest.warns(PrismWarning, match=said):
         model.with_radius(0.3)
-    with pytest.warns(PrismWarning, match=r"5\.6e-17 of it with the radius 0\.6 stay"):
+    with pytest.warns(PrismWarning, match=r"by rounding only"):
         model.with_radius(0.6, exponent=1.0)
 
 
@@ -60,9 +60,9 @@ def test_a_floor_is_meant():
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
-        (["[0.7-0.3,1]", "[1-0.7-0.3,1]"], r"outcome 2: \(x'=2\): .*cannot empty it: 5\.6e-17"),
-        (["[0,0.1]", "[0,0.2]", "[0,0.7]", "[0,0.5]"], r"outcome 4: .*cannot empty it: 2\.8e-17"),
-        (["0.7", "0.3", "1-0.7-0.3"], r"outcome 3: .*cannot empty it: 5\.6e-17"),
+        (["[0.7-0.3,1]", "[1-0.7-0.3,1]"], r"outcome 2: \(x'=2\): .*cannot empty it by"),
+        (["[0,0.1]", "[0,0.2]", "[0,0.7]", "[0,0.5]"], r"outcome 4: .*cannot empty it by"),
+        (["0.7", "0.3", "1-0.7-0.3"], r"outcome 3: .*cannot empty it by"),
     ],
 )
 def test_bounds_that_miss_zero_by_rounding(bounds, said):

@@ -25,7 +25,6 @@ import pytest
 
 from rfmdp.formats.libraries import to_stormpy
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import is_known
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.types import FloatArray
 
@@ -50,7 +49,7 @@ def storm_value(
     stormpy = pytest.importorskip("stormpy")
     if nature is not None and np.any((model.marginals.lower == 0) & (model.marginals.upper > 0)):
         raise ValueError("Storm refuses intervals with the lower bound 0")
-    settled = nature is None or is_known(model)
+    settled = nature is None or not model.uncertain
     mode = None if settled else _mode(stormpy, formula, nature)
     environment = stormpy.environments.sound()
     solver = environment.solver().min_max()

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rfmdp.inner.methods import METHODS
+from rfmdp.inner import METHODS
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN, Discounted, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.families import Interval

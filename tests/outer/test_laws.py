@@ -8,9 +8,8 @@ import pytest
 
 from narrow import require_narrow
 from rfmdp.errors import ModelError, NotCertifiedError
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.sequential import Sequential
+from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

@@ -8,7 +8,7 @@ import pytest
 
 from narrow import require_narrow
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
 from rfmdp.outer.plain import PlainWalk

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from narrow import require_narrow
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Status

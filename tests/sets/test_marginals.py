@@ -125,17 +125,18 @@ def test_arrays_of_sets_are_the_same_sets(sets):
 @pytest.mark.parametrize(
     ("name", "place", "value", "message"),
     [
-        ("upper", 1, 7.0, "Marginal 0: upper bounds must lie in"),
-        ("lower", 1, np.nan, "Marginal 0: lower bounds must lie in"),
-        ("nominal", 2, 0.9, "nominal probabilities must sum to 1"),
+        ("upper", 1, 7.0, "Marginal 0: must have .* 7.0; and"),
+        ("lower", 1, np.nan, "Marginal 0: must have .*has nan"),
+        ("nominal", 2, 0.9, "sums of at most 1, of 1 and"),
         ("radius", 2, -0.1, "radius must be finite and >= 0"),
         ("radius", 4, np.inf, "radius must be finite and >= 0"),
         ("exponent", 2, 0.5, "exponent must be in"),
         ("exponent", 4, np.nan, "Marginal 4: must be a box, a ball or a list of vertices"),
-        ("corners", 0, 0.3, "probabilities must sum to 1"),
-        ("kind", 5, 9, ""),
+        ("corners", 0, 0.3, "and sum to 1"),
+        ("kind", 5, 9, "Marginal 5: must be a box, a ball or a list of vertices"),
+        ("kind", 0, 1, ""),
         ("outcome_ptr", 1, 0, "Marginal 0: must have at least one outcome"),
-        ("corner_ptr", 6, 3, "corner_ptr must be a vector that starts with 0 and ends with 4"),
+        ("corner_ptr", 6, 3, "corners must have 3 numbers, as corner_ptr says"),
     ],
 )
 def test_arrays_of_no_sets_are_refused(name, place, value, message):

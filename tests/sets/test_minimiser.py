@@ -3,9 +3,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half
-from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall, p_norm
-from set_twins import contains, minimise, packed_vertices as vertices, vertices as exact_vertices
+from set_twins import (
+    contains,
+    expectation,
+    fractions,
+    minimise,
+    packed_vertices as vertices,
+    vertices as exact_vertices,
+)
 
 from .strategies import GRAIN, finite_sets, grains
 
@@ -26,7 +32,7 @@ def test_minimum_is_taken_at_a_vertex(uset, seed, ties):
     values = rng.integers(0, 3, uset.size).astype(float) if ties else rng.normal(size=uset.size)
     value, p = minimise(uset, values)
     corners = exact_vertices(uset)
-    exact = min(rational.expectation(corner, rational.fractions(values)) for corner in corners)
+    exact = min(expectation(corner, fractions(values)) for corner in corners)
     assert value == float(exact)
     assert contains(uset, p, 1e-14)
     assert p.sum() == pytest.approx(1.0, abs=1e-14)

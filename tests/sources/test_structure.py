@@ -15,7 +15,7 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import TIED
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import joint_successors
+from rfmdp.model.derived import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
 from rfmdp.sources import index as index_module

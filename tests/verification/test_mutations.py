@@ -13,7 +13,7 @@ import pytest
 
 from outer.random_specs import specs, tiny_model
 from rfmdp.formats.records import solution_from_record, solution_to_record
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits, Measure

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rfmdp.answers.answer import check
-from rfmdp.inner.methods import METHODS
+from rfmdp.inner import METHODS
 from rfmdp.language.lattice import parse_lattice
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, ReachReward, Spec, Total

@@ -12,9 +12,9 @@ from rfmdp.cli.main import run
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import (
     MAX,
     MIN,

@@ -38,7 +38,7 @@ from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.solution import Solution
 from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.sets.marginals import Kind
-from rfmdp.sets.rational import Vector, box_vertices, product
+from rfmdp.sets.vertices import Vector, box_vertices, product
 from rfmdp.types import BoolArray, IntArray
 
 NEAR = Fraction(1, 2**50)  # relative distance of a float from the number that it stands for

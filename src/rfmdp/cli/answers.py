@@ -30,9 +30,9 @@ from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.language.ast import Type
 from rfmdp.language.check import Work
+from rfmdp.model.arrays import model_sizes
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, LatticeMDP
-from rfmdp.model.report import model_sizes
 from rfmdp.objective import MAX, Direction
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits

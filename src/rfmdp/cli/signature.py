@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import click
 
-from rfmdp.inner.methods import METHODS
+from rfmdp.inner import METHODS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -23,8 +23,8 @@ from rfmdp.formats.model_records import (
     texts_of,
 )
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.derived import Restriction
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
-from rfmdp.model.unroll import Restriction
 from rfmdp.objective import SETS, Direction, Objective, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status

@@ -16,10 +16,10 @@ import numpy as np
 
 from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flatten import flat_model, flatten, flatten_note, shared, transition_bounds
+from rfmdp.model.derived import flat_model, flatten, flatten_note, shared, transition_bounds
 from rfmdp.ragged import owner, owners, segment_lengths, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.boxes import are_bounds, box_centres
+from rfmdp.sets.boxes import box_centres
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 Variables: TypeAlias = tuple[tuple[Variable, ...], Int32Array | None]  # and values (S, variables)
@@ -108,7 +108,7 @@ def _check(table: ModelTable, fail: Fail) -> None:
         at = int(np.argmin(inside))
         where = f"0..{table.states - 1}, found {table.successors[at]}"
         fail(at, f"The target state must be within {where}.")
-    good = are_bounds(table.lower, table.upper)
+    good = (table.lower >= 0.0) & (table.lower <= table.upper) & (table.upper <= 1.0)
     if not good.all():
         at = int(np.argmin(good))
         low, high = table.lower[at], table.upper[at]

@@ -1,8 +1,40 @@
 """The inner problem: nature's choice in one row, by several methods with one contract.
 
 protocol    the contract: proven sides of rows, and nature's answers
-methods     the methods by name
 packing     sets and rows laid out for kernels
-exact, vertices, interval, mccormick, sequential, radius_sum
-            a method each
+exact       both sides: `Exact`, and all products of vertices
+relaxations one side, by a larger set of nature: sequential, interval arithmetic, radius sum
+mccormick   one side, by a linear programme per row
+
+`METHODS` are all of them by name; one is imported, with what it needs, when it is asked for.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rfmdp.inner.protocol import Inner
+
+
+def _make(module: str, solver: str, variant: str | None = None) -> Inner:
+    """Return a solver of a module of this folder, with its default settings or a variant."""
+    methods = import_module(f"rfmdp.inner.{module}")
+    settings = () if variant is None else (methods.Variant[variant],)
+    inner: Inner = getattr(methods, solver)(*settings)
+    return inner
+
+
+METHODS: Mapping[str, Callable[[], Inner]] = {
+    "exact": partial(_make, "exact", "Exact"),
+    "vertices": partial(_make, "exact", "VertexEnumeration"),
+    "interval": partial(_make, "relaxations", "IntervalArithmetic"),
+    "mccormick": partial(_make, "mccormick", "McCormick"),
+    "mccormick:simplex": partial(_make, "mccormick", "McCormick", "SIMPLEX"),
+    "mccormick:printed": partial(_make, "mccormick", "McCormick", "PRINTED"),
+    "sequential": partial(_make, "relaxations", "Sequential"),
+    "radius-sum": partial(_make, "relaxations", "RadiusSum"),
+}

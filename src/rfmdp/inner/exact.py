@@ -1,13 +1,18 @@
-"""The exact inner problem at the price of about one greedy pass; see `kernels.exact`."""
+"""The exact inner problem, from both sides.
+
+`Exact` at the price of about one greedy pass (see `kernels.exact`), and by all products of vertices
+(Theorem 1 of the paper), the plain reference.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
 
+from rfmdp.errors import UnsupportedError
 from rfmdp.inner.packing import (
     NO_ANSWERS,
     Answers,
@@ -20,7 +25,7 @@ from rfmdp.inner.protocol import InnerStats, PreparedInner, Side
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.ragged import segment_any, segment_lengths
+from rfmdp.ragged import segment_any, segment_lengths, segment_sum
 from rfmdp.rounding import EXACT
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -101,3 +106,40 @@ def _packed(model: FactoredMDP, nature: Direction) -> tuple[PackedModel, BoolArr
     corners = corners_of(model, branched[few & (kinds[branched] != Kind.LP)])
     pairs = (arity == 2) & ~segment_any(kinds[model.row_marginals] > Kind.BOX, model.marginal_ptr)
     return PackedModel(model, nature, layout, corners), pairs
+
+
+@dataclass(frozen=True, slots=True)
+class VertexEnumeration:
+    """Exact by brute force, for sets with vertices; a row may have `product_limit` products."""
+
+    name: ClassVar[str] = "vertices"  # as on the command line
+
+    product_limit: int = 100_000_000
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
+        """Bind to a model whose sets all have finitely many vertices, not too many."""
+        used = np.unique(model.row_marginals).astype(np.int64)
+        try:
+            corners = corners_of(model, used)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"VertexEnumeration: {error}") from error
+        numbers = segment_lengths(corners[0]) // np.maximum(1, model.marginals.sizes)
+        counts = np.log(np.maximum(1, numbers))
+        products = segment_sum(counts[model.row_marginals], model.marginal_ptr)
+        if model.rows and products.max() > np.log(self.product_limit):
+            row = int(products.argmax())
+            raise UnsupportedError(
+                f"VertexEnumeration: row {model.row_name(row)} has {np.exp(products[row]):.3g} "
+                f"products of vertices, more than the limit of {self.product_limit}; use Exact."
+            )
+        packed = PackedModel(model, nature, corners=corners)
+
+        def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
+            from rfmdp.kernels.products import vertex_rows
+
+            packed.run(vertex_rows, value, rows, answers, bounds)
+
+        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+            solve(value, rows, NO_ANSWERS, *bounds)
+
+        return PreparedInner(Side.BOTH, backup, partial(packed.respond, solve))

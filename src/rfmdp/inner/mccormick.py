@@ -27,7 +27,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, reduce
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -143,8 +143,7 @@ class _Product:
         self._box = free[0] if free else _Box(np.ones(1), np.zeros(1), 1.0, 0.0)
         self.uncertain = len(free)
         if self.uncertain > 1:
-            lp = programme(free, variant)
-            self._relaxed = lp, _Solver(lp)
+            self._relaxed = _Programme(free, variant)
 
     def solve(self, tensor: FloatArray, span: float) -> tuple[float, float, FloatArray]:
         """Return minimum, a bound of its error, and the joint distribution; of a row's tensor.
@@ -157,7 +156,7 @@ class _Product:
             box = np.concatenate([low, width]), 0, len(p), free
             box_member(box, np.argsort(tensor, kind="stable"), p, 0)
             return float(p @ tensor), 0.0, self._joint(p)
-        lp, solver = self._relaxed
+        lp = self._relaxed
         x, xi, t, (low_P, width_P, *_), (low, width, *_) = lp.last
         A, widths = tensor.reshape(t.shape), np.outer(width_P, width)
         cost = np.zeros(lp.columns)
@@ -166,8 +165,8 @@ class _Product:
         cost[t] = A * widths
         scale = float(np.abs(cost).max()) or 1.0
         cost /= scale
-        z, multipliers = solver.solve(cost)
-        total, weight, noise = _safe_minimum(lp, cost, multipliers)
+        z, multipliers = lp.solve(cost)
+        total, weight, noise = lp.safe_minimum(cost, multipliers)
         size = self._reach * span + weight * scale
         error = 2.0 * UNIT * (np.count_nonzero(multipliers) + lp.columns + 8) * size + noise * scale
         h = np.outer(low_P, low + width * z[x]) + np.outer(width_P * z[xi], low)
@@ -180,71 +179,118 @@ class _Product:
         return scaled
 
 
-class Programme(NamedTuple):
-    """min c.z subject to A z = rhs (first `equalities` rows), A z <= rhs (others), 0 <= z <= 1."""
+class _Programme:
+    """min c.z subject to A z = rhs (first `equalities` rows), A z <= rhs (others), 0 <= z <= 1.
 
-    columns: int
-    equalities: int
-    ptr: IntArray  # (rows + 1,)
-    indices: IntArray  # (entries,)
-    data: FloatArray  # (entries,)
-    rhs: FloatArray  # (rows,)
-    error: FloatArray  # (rows,) relative errors of the entries of every row
-    # columns of the last marginal (d,), of the prefix before it (P,), of their products (P, d)
-    last: tuple[IntArray, IntArray, IntArray, _Box, _Box]  # ... and prefix and marginal
+    It is in HiGHS; every solution starts from the basis of the last one.
+    """
 
-
-def programme(boxes: list[_Box], variant: Variant) -> Programme:
-    """Return the programme of rows with these uncertain marginals, at least two."""
-    n, first = len(boxes), starts([len(box.low) for box in boxes])
-    columns = [np.arange(first[k], first[k + 1]) for k in range(n)]
-    free_column = int(first[-1])
-    # blocks of rows of the same length: columns (N, k), entries, right-hand side, error
-    equations: list[tuple[IntArray, FloatArray, float, float]] = []
-    inequalities = equations.copy()
-    simplex = {Variant.PRINTED: 0, Variant.SIMPLEX: n, Variant.MARGINALISED: 1}[variant]
-    for x, box in zip(columns[:simplex], boxes, strict=False):
-        equations.append((x[None], box.width / box.free, 1.0, x.size / box.free + 2.0))
-    xi, prefix, terms = columns[0], boxes[0], columns[0].size
-    for k in range(1, n):
-        x, box = columns[k], boxes[k]
-        t = np.arange(free_column, free_column + xi.size * x.size).reshape(xi.size, x.size)
-        free_column += t.size
-        if variant is Variant.MARGINALISED:
-            share, error = np.append(box.width / box.free, -1.0), x.size / box.free + 2.0
-            equations.append((np.column_stack([t, xi]), share, 0.0, error))
-            share, error = np.append(prefix.width / prefix.free, -1.0), terms / prefix.free + 8.0
-            equations.append((np.column_stack([t.T, x]), share, 0.0, error))
-        of_xi, of_x, of_t = np.repeat(xi, x.size), np.tile(x, xi.size), t.ravel()
-        inequalities += [
-            (np.column_stack([of_t, of_xi]), np.array([1.0, -1.0]), 0.0, 0.0),
-            (np.column_stack([of_t, of_x]), np.array([1.0, -1.0]), 0.0, 0.0),
-            (np.column_stack([of_xi, of_x, of_t]), np.array([1.0, 1.0, -1.0]), 1.0, 0.0),
-        ]
-        if k < n - 1:
-            xi = np.arange(free_column, free_column + t.size)
+    def __init__(self, boxes: list[_Box], variant: Variant) -> None:
+        """Make the programme of rows with these uncertain marginals, at least two."""
+        n, first = len(boxes), starts([len(box.low) for box in boxes])
+        columns = [np.arange(first[k], first[k + 1]) for k in range(n)]
+        free_column = int(first[-1])
+        # blocks of rows of the same length: columns (N, k), entries, right-hand side, error
+        equations: list[tuple[IntArray, FloatArray, float, float]] = []
+        inequalities = equations.copy()
+        simplex = {Variant.PRINTED: 0, Variant.SIMPLEX: n, Variant.MARGINALISED: 1}[variant]
+        for x, box in zip(columns[:simplex], boxes, strict=False):
+            equations.append((x[None], box.width / box.free, 1.0, x.size / box.free + 2.0))
+        xi, prefix, terms = columns[0], boxes[0], columns[0].size
+        for k in range(1, n):
+            x, box = columns[k], boxes[k]
+            t = np.arange(free_column, free_column + xi.size * x.size).reshape(xi.size, x.size)
             free_column += t.size
-            shares, prefix = _next_prefix(prefix, box)
-            equations.append((np.column_stack([xi, of_x, of_xi, of_t]), shares, 0.0, 8.0))
-            terms += x.size
-        elif variant is not Variant.MARGINALISED:
-            printed = variant is Variant.PRINTED
-            on_x, on_xi = prefix.mass * printed, box.mass * (printed or n > 2)
-            row = np.concatenate([x, xi, of_t])[None]
-            entries, error = _total(on_x, on_xi, prefix, box, terms)
-            equations.append((row, entries, 1.0, error))
-    blocks = equations + inequalities
-    rows = [len(block) for block, *_ in blocks]
-    return Programme(
-        columns=free_column,
-        equalities=sum(rows[: len(equations)]),
-        ptr=starts(np.repeat([block.shape[1] for block, *_ in blocks], rows)),
-        indices=np.concatenate([block.ravel() for block, *_ in blocks]),
-        data=np.concatenate([np.broadcast_to(b, a.shape).ravel() for a, b, *_ in blocks]),
-        rhs=np.repeat([rhs for *_, rhs, _ in blocks], rows),
-        error=4.0 * UNIT * np.repeat([error for *_, error in blocks], rows),
-        last=(x, xi, t, prefix, box),
-    )
+            if variant is Variant.MARGINALISED:
+                share = np.append(box.width / box.free, -1.0)
+                equations.append((np.column_stack([t, xi]), share, 0.0, x.size / box.free + 2.0))
+                share, error = np.append(prefix.width / prefix.free, -1.0), terms / prefix.free
+                equations.append((np.column_stack([t.T, x]), share, 0.0, error + 8.0))
+            of_xi, of_x, of_t = np.repeat(xi, x.size), np.tile(x, xi.size), t.ravel()
+            inequalities += [
+                (np.column_stack([of_t, of_xi]), np.array([1.0, -1.0]), 0.0, 0.0),
+                (np.column_stack([of_t, of_x]), np.array([1.0, -1.0]), 0.0, 0.0),
+                (np.column_stack([of_xi, of_x, of_t]), np.array([1.0, 1.0, -1.0]), 1.0, 0.0),
+            ]
+            if k < n - 1:
+                xi = np.arange(free_column, free_column + t.size)
+                free_column += t.size
+                shares, prefix = _next_prefix(prefix, box)
+                equations.append((np.column_stack([xi, of_x, of_xi, of_t]), shares, 0.0, 8.0))
+                terms += x.size
+            elif variant is not Variant.MARGINALISED:
+                printed = variant is Variant.PRINTED
+                on_x, on_xi = prefix.mass * printed, box.mass * (printed or n > 2)
+                row = np.concatenate([x, xi, of_t])[None]
+                entries, error = _total(on_x, on_xi, prefix, box, terms)
+                equations.append((row, entries, 1.0, error))
+        blocks = equations + inequalities
+        rows = [len(block) for block, *_ in blocks]
+        self.columns = free_column
+        self._equalities = sum(rows[: len(equations)])
+        self._ptr = starts(np.repeat([block.shape[1] for block, *_ in blocks], rows))
+        self._indices = np.concatenate([block.ravel() for block, *_ in blocks])
+        self._data = np.concatenate([np.broadcast_to(b, a.shape).ravel() for a, b, *_ in blocks])
+        self._rhs = np.repeat([rhs for *_, rhs, _ in blocks], rows)
+        # relative errors of the entries of every row
+        self._error = 4.0 * UNIT * np.repeat([error for *_, error in blocks], rows)
+        # columns of the last marginal (d,), of the prefix before it (P,), of their products (P, d)
+        self.last = x, xi, t, prefix, box  # ... and prefix and marginal
+        self._highs = self._loaded()
+
+    def _loaded(self) -> Any:
+        """Return HiGHS with the programme."""
+        try:
+            import highspy
+        except ImportError as error:
+            raise UnsupportedError(
+                "McCormick needs highspy, which is not installed; install the extra: pip install "
+                "'rfmdp[mccormick]'. `Exact()` needs nothing, is as fast and never less precise."
+            ) from error
+        highs = highspy.Highs()
+        for name, value in OPTIONS.items():
+            highs.setOptionValue(name, value)
+        lower = self._rhs.copy()
+        lower[self._equalities :] = -highspy.kHighsInf
+        zeros, ones = np.zeros(self.columns), np.ones(self.columns)
+        formats = int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize)
+        matrix = self._ptr.astype(np.int32), self._indices.astype(np.int32), self._data
+        highs.passModel(
+            *(self.columns, len(self._rhs), len(self._data), *formats, 0.0),
+            *(zeros, zeros, ones, lower, self._rhs, *matrix, zeros.astype(np.int32)),
+        )
+        return highs
+
+    def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the values of the columns that minimise, and the multipliers of the rows."""
+        self._highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
+        for tolerance in (1e-9, 1e-6):
+            self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+            self._highs.run()
+            status = self._highs.getModelStatus().name
+            if status == "kOptimal":
+                solution = self._highs.getSolution()
+                return np.array(solution.col_value), np.array(solution.row_dual)
+            # feasible and bounded by construction: suspect the warm start and the tolerance
+            self._highs.clearSolver()
+        raise SolverError(f"the solver ended without an optimum: {status}.")
+
+    def safe_minimum(self, cost: FloatArray, dual: FloatArray) -> tuple[float, float, float]:
+        """Return a bound c.z >= ... up to rounding, and what that is relative to [Neumaier2004].
+
+        For every y in the dual cone, c.z >= y.rhs + sum_j min(0, c_j - (A^T y)_j) because all z
+        lie in [0, 1]. The other numbers are sum |y| (|rhs| + |A|), and the same with the errors of
+        entries.
+        """
+        y = dual.copy()
+        y[self._equalities :] = np.minimum(y[self._equalities :], 0.0)
+        owner = np.repeat(np.arange(len(y)), np.diff(self._ptr))
+        used = np.bincount(self._indices, weights=y[owner] * self._data, minlength=self.columns)
+        sizes = np.abs(self._rhs) + np.bincount(owner, weights=np.abs(self._data), minlength=len(y))
+        total = float(y @ self._rhs + np.minimum(cost - used, 0.0).sum())
+        weights = np.abs(y) * sizes
+        return total, float(weights.sum()), float(weights @ self._error)
 
 
 def _next_prefix(prefix: _Box, box: _Box) -> tuple[FloatArray, _Box]:
@@ -274,60 +320,3 @@ def _total(
     both = np.outer(prefix.width, box.width).ravel()
     entries = np.concatenate([on_x * box.width, on_xi * prefix.width, both])
     return entries / total, 2.0 * error / total + 8.0
-
-
-def _safe_minimum(lp: Programme, cost: FloatArray, dual: FloatArray) -> tuple[float, float, float]:
-    """Return a lower bound of c.z up to rounding, and what rounding is relative to [Neumaier2004].
-
-    For every y in the dual cone, c.z >= y.rhs + sum_j min(0, c_j - (A^T y)_j) because all z lie in
-    [0, 1]. The other numbers are sum |y| (|rhs| + |A|), and the same with the errors of entries.
-    """
-    y = dual.copy()
-    y[lp.equalities :] = np.minimum(y[lp.equalities :], 0.0)
-    owner = np.repeat(np.arange(len(y)), np.diff(lp.ptr))
-    used = np.bincount(lp.indices, weights=y[owner] * lp.data, minlength=lp.columns)
-    sizes = np.abs(lp.rhs) + np.bincount(owner, weights=np.abs(lp.data), minlength=len(y))
-    total = float(y @ lp.rhs + np.minimum(cost - used, 0.0).sum())
-    weights = np.abs(y) * sizes
-    return total, float(weights.sum()), float(weights @ lp.error)
-
-
-class _Solver:
-    """A programme in HiGHS; every solution starts from the basis of the last one."""
-
-    def __init__(self, lp: Programme) -> None:
-        try:
-            import highspy
-        except ImportError as error:
-            raise UnsupportedError(
-                "McCormick needs highspy, which is not installed; install the extra: pip install "
-                "'rfmdp[mccormick]'. `Exact()` needs nothing, is as fast and never less precise."
-            ) from error
-        self._highs = highspy.Highs()
-        for name, value in OPTIONS.items():
-            self._highs.setOptionValue(name, value)
-        lower = lp.rhs.copy()
-        lower[lp.equalities :] = -highspy.kHighsInf
-        zeros, ones = np.zeros(lp.columns), np.ones(lp.columns)
-        formats = int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize)
-        matrix = lp.ptr.astype(np.int32), lp.indices.astype(np.int32), lp.data
-        self._highs.passModel(
-            *(lp.columns, len(lp.rhs), len(lp.data), *formats, 0.0),
-            *(zeros, zeros, ones, lower, lp.rhs, *matrix, zeros.astype(np.int32)),
-        )
-        self._columns = np.arange(lp.columns, dtype=np.int32)
-
-    def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the values of the columns that minimise, and the multipliers of the rows."""
-        self._highs.changeColsCost(len(cost), self._columns, cost)
-        for tolerance in (1e-9, 1e-6):
-            self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
-            self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
-            self._highs.run()
-            status = self._highs.getModelStatus().name
-            if status == "kOptimal":
-                solution = self._highs.getSolution()
-                return np.array(solution.col_value), np.array(solution.row_dual)
-            # feasible and bounded by construction: suspect the warm start and the tolerance
-            self._highs.clearSolver()
-        raise SolverError(f"the solver ended without an optimum: {status}.")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.protocol import PreparedInner, relaxation_side, successor_starts
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels import layout
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
@@ -27,7 +27,7 @@ from rfmdp.ragged import (
     starts,
 )
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.vertices import VERTEX_LIMIT, vertices_bulk
+from rfmdp.sets.vertices import vertices_bulk
 from rfmdp.threads import spread
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
@@ -179,10 +179,8 @@ def minimiser_address(kinds: AnyArray) -> int:
     return curved_address()
 
 
-def corners_of(
-    model: FactoredMDP | LatticeMDP, which: IntArray | None = None, limit: int = VERTEX_LIMIT
-) -> Corners:
-    """Return the vertices of the marginals `which`, at most `limit` each; others have none.
+def corners_of(model: FactoredMDP | LatticeMDP, which: IntArray | None = None) -> Corners:
+    """Return the vertices of the marginals `which`; others have none.
 
     Polytopes are always listed, because their minimiser reads the vertices.
     """
@@ -191,7 +189,7 @@ def corners_of(
     if which is not None:
         listed[which] = True
     numbers = np.flatnonzero(listed)
-    ptr, flat = vertices_bulk(marginals, numbers, limit)
+    ptr, flat = vertices_bulk(marginals, numbers)
     lengths = np.zeros(len(marginals), dtype=np.int64)
     lengths[numbers] = segment_lengths(ptr)
     return starts(lengths), flat
@@ -257,42 +255,13 @@ def scratch(model: FactoredMDP) -> Work:
     (n d), d outcomes per depth for `kernels.exact`; axes (n); curved (d), a member of such a
     set. `kernels.layout` has their places.
     """
-    size, n, d = _largest(model)
+    size, n, d = largest(model)
     ones = model.marginals.sizes[model.row_marginals] == 1
     single = int(np.max(segment_sum(ones.astype(float), model.marginal_ptr), initial=0))
     floats = [(2 + single) * size + 8, (n + 3) * (d + 8), size + 3 * d, n * d, n * d, d + 8, d]
     require_memory(8 * sum(floats), f"Solving a row of {size} successors")
     *arrays, curved = zeros_apart(floats, np.float64)
     return (*arrays, *zeros_apart([d, n, n * d, n], np.int64), curved)
-
-
-def joint_relaxation(
-    model: FactoredMDP, nature: Direction, balls: tuple[IntArray, FloatArray, FloatArray]
-) -> PreparedInner:
-    """Return a relaxation of one set per row over its joint outcomes; see `products.joint_rows`."""
-    from rfmdp.kernels.primitives import STACK
-    from rfmdp.kernels.products import joint_rows
-
-    def memory(model: FactoredMDP) -> Work:
-        size, n, _ = _largest(model)
-        lengths = [layout.LOWER + 3 * size, size, size + 1, size]
-        data, v, p, curved = zeros_apart(lengths, np.float64)
-        order, axes, head = zeros_apart([size + STACK, n, 5], np.int64)
-        one = head.reshape(1, 5), data, frozen(np.zeros(0)), minimiser_address(balls[0])
-        return one, v, p, order, curved, axes
-
-    packed = PackedModel(model, nature, memory=memory)
-
-    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
-        packed.run(joint_rows, value, rows, balls, NO_ANSWERS, bounds)
-
-    def respond(value: FloatArray, rows: IntArray) -> FloatArray:
-        begin = successor_starts(model, rows)
-        answers, ignored = (begin, np.empty(begin[-1])), tuple(np.empty((2, model.rows)))
-        packed.run(joint_rows, value, rows, balls, answers, ignored)
-        return answers[1]
-
-    return PreparedInner(relaxation_side(nature), backup, respond)
 
 
 def zeros_apart(lengths: list[int], kind: type) -> list[AnyArray]:
@@ -308,7 +277,7 @@ def zeros_apart(lengths: list[int], kind: type) -> list[AnyArray]:
     return [memory[first : first + length] for first, length in pairs]
 
 
-def _largest(model: FactoredMDP) -> tuple[int, int, int]:
+def largest(model: FactoredMDP) -> tuple[int, int, int]:
     """Return the most joint outcomes and marginals of a row, and outcomes of a marginal."""
     lengths = [segment_lengths(ptr) for ptr in (model.successor_ptr, model.marginal_ptr)]
     size, n, d = (int(np.max(count, initial=1)) for count in (*lengths, model.marginals.sizes))

@@ -13,7 +13,7 @@ min { sum A[o1..on] p1[o1] ... pn[on] : p_i in P_i } for every row.
 
 `sets` and `work` are the tuples of `kernels.layout`; axes[0 : n] are the marginals of the row at
 hand, `size` its joint outcomes (the tensor is levels[0 : size]), `width` the outcomes of all its
-marginals together. Twin: `sets.rational.product_minimum`.
+marginals together. Twin: `tests/set_twins.py`.
 
 Outcomes are *alike* if a row's tensor and its boxes stay what they are when the two change places
 in every axis of one size at once. Likeness is an equivalence, and all permutations within its

@@ -29,12 +29,11 @@ from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.language.source import read_text
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.arrays import FactoredMDP, Rewards, warn_if_touching
 from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of
 from rfmdp.model.frontier import NO_ACTION, Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
-from rfmdp.model.report import warn_if_touching
-from rfmdp.model.validate import validate
+from rfmdp.model.validate import require_valid
 from rfmdp.ragged import starts
 from rfmdp.record import Provenance
 from rfmdp.sets.marginals import Marginals
@@ -110,7 +109,7 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     warn_of_states(explorer, len(dead), explored.valuations[dead[:1]])
     model = completed(explored, explorer)
     warn_if_touching(model)
-    validate(model)  # remembered, so that the first question need not check again
+    require_valid(model)  # remembered, so that the first question need not check again
     return model
 
 

@@ -25,7 +25,7 @@ from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Form, pose

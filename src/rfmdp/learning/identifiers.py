@@ -21,7 +21,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import joint_successors
+from rfmdp.model.derived import joint_successors
 from rfmdp.ragged import alike, entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import Inner
-from rfmdp.inner.radius_sum import RadiusSum
+from rfmdp.inner.relaxations import IntervalArithmetic, RadiusSum
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic

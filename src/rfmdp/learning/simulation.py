@@ -17,7 +17,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.intervals import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import Unrolled, unroll
+from rfmdp.model.derived import Unrolled, unroll
 from rfmdp.objective import (
     MAX,
     BudgetUntil,

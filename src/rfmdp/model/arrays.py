@@ -9,22 +9,29 @@ Probabilities live once per marginal, never per transition: a transition costs f
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError
-from rfmdp.model.report import model_sizes
-from rfmdp.model.uncertain import UncertainModel
+from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.ragged import owner, owners, segment, starts
-from rfmdp.record import Provenance
+from rfmdp.record import Provenance, balls
 from rfmdp.sets.families import AnySet
-from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.marginals import (
+    Marginals,
+    balls_around,
+    kept_by_rounding,
+)
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
+
+if TYPE_CHECKING:
+    from rfmdp.model.lattice import AnyModel
 
 Row: TypeAlias = tuple[Sequence[int], ArrayLike] | tuple[Sequence[int], ArrayLike, str]
 # marginals, successors in C order, and the name of the action
@@ -91,6 +98,72 @@ class Rewards:
             except (TypeError, ValueError) as error:
                 raise ModelError(f"Rewards: {name} must be numbers ({error}).") from error
             object.__setattr__(self, name, frozen(values))
+
+
+class UncertainModel:
+    """A frozen dataclass with `marginals` and a `provenance`; its sets can be replaced."""
+
+    __slots__ = ()
+
+    marginals: Marginals
+    provenance: Provenance | None
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether nature has a choice somewhere."""
+        return bool((self.marginals.lower < self.marginals.upper).any())
+
+    def with_marginals(self, marginals: Marginals) -> Self:
+        """Return the same structure with other uncertainty sets of the same sizes."""
+        if not np.array_equal(marginals.outcome_ptr, self.marginals.outcome_ptr):
+            raise ModelError(
+                f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
+                f"got {len(marginals)}."
+            )
+        return self._with(marginals=marginals).with_provenance(sets={"kind": "other"})
+
+    def with_provenance(self, **changes: Any) -> Self:
+        """Return the same model with other fields of its provenance, if it has one."""
+        if self.provenance is None:
+            return self
+        return self._with(provenance=replace(self.provenance, **changes))
+
+    def with_radius(self, radius: float, floor: float = 0.0, *, exponent: float = math.inf) -> Self:
+        """Return the model with balls around its nominal distributions; the support is kept.
+
+        Parameters
+        ----------
+        radius
+            Every probability p that is not 0 or 1 becomes [max(p - radius, floor),
+            min(p + radius, 1 - floor)].
+        floor
+            Least probability of every possible outcome, an explicit assumption; boxes only.
+        exponent
+            Of the norm: inf for boxes, 1 for L1 balls, any p >= 1.
+
+        Raises
+        ------
+        ModelError
+            If the model has sets already; `model.nominal().with_radius(...)` replaces them.
+        UnsupportedError
+            For a floor with a norm other than L-infinity, or sets that this layout cannot have.
+        """
+        if self.uncertain:
+            raise ModelError(
+                "with_radius: must be around a nominal model, this one has sets of its own; use "
+                "model.nominal().with_radius(...) to drop them first."
+            )
+        model = self.with_marginals(balls_around(self.marginals, radius, exponent, floor))
+        warn_if_touching(cast(Any, model))
+        return model.with_provenance(sets=balls(radius, exponent, floor))
+
+    def nominal(self) -> Self:
+        """Return the model with every set replaced by its nominal member."""
+        points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
+        return self.with_marginals(points).with_provenance(sets={"kind": "nominal"})
+
+    def _with(self, **fields: Any) -> Self:
+        return cast(Self, replace(cast(Any, self), **fields))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -225,27 +298,20 @@ class FactoredMDP(UncertainModel):
         """Return where a label holds, (S,); `init` and `deadlock` always exist."""
         if name in self.labels:
             return self.labels[name]
+        where = np.zeros(self.states, dtype=np.bool_)
         if name == "init":
-            where = np.zeros(self.states, dtype=np.bool_)
             where[self.initial] = True
-            return where
-        if name == "deadlock":
-            return np.zeros(self.states, dtype=np.bool_)
-        listed = ", ".join(sorted({*self.labels, "init", "deadlock"}))
-        raise ModelError(f'Label "{name}" is not defined by the model; it has: {listed}.')
+        elif name != "deadlock":
+            listed = ", ".join(sorted({*self.labels, "init", "deadlock"}))
+            raise ModelError(f'Label "{name}" is not defined by the model; it has: {listed}.')
+        return where
 
     def reward(self, name: str | None) -> Rewards:
         """Return a reward structure by name; `None` is the first one."""
         return named_reward(self.rewards, name)
 
     def find(self, **values: int) -> int:
-        """Return the state with the given values of all variables, `find(x=1, y=2)`.
-
-        Raises
-        ------
-        ModelError
-            If a variable is missing or unknown, or no reachable state has these values.
-        """
+        """Return the state with the given values of all variables, `find(x=1, y=2)`."""
         require_all_values(self.variables, values)
         names = [v.name for v in self.variables]
         numbers = np.array([values[name] for name in names])
@@ -293,3 +359,42 @@ class FactoredMDP(UncertainModel):
         state = owner(self.row_ptr, row)
         action = self.actions[self.row_actions[row]] or "(unlabelled)"
         return f"{self.state_name(state)}, action {action}"
+
+
+def model_sizes(model: AnyModel) -> list[str]:
+    """Return the numbers of states, rows, transitions and marginals, for people."""
+    sizes = {
+        "state": model.states,
+        "row": model.rows,
+        "transition": model.transitions,
+        "marginal": len(model.marginals),
+    }
+    return [counted(number, what) for what, number in sizes.items()]
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, `1,200 states`."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def warn_if_touching(model: AnyModel) -> None:
+    """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
+
+    Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals
+    rarely mean that, and it decides between the values 0 and 1.
+    """
+    places = np.flatnonzero(kept_by_rounding(model.marginals))
+    if not places.size:
+        return
+    k, ptr = int(places[0]), model.marginals.outcome_ptr
+    j = owner(ptr, k)
+    effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
+    where = f"{model.marginal_name(j)}, outcome {k - int(ptr[j]) + 1}{effect}"
+    more = f" So for {places.size - 1} more." if places.size > 1 else ""
+    warnings.warn(
+        f"{where}: nature cannot empty it by rounding only; its bounds nearly meet 0. "
+        "Write 0, or a slightly larger radius, if nature may empty it; else a clearly larger "
+        f"bound.{more}",
+        PrismWarning,
+        stacklevel=3,
+    )

@@ -20,8 +20,7 @@ from weakref import finalize
 import numpy as np
 
 from rfmdp.memory import available_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.report import model_sizes
+from rfmdp.model.arrays import FactoredMDP, Rewards, model_sizes
 from rfmdp.ragged import segment_lengths, starts
 from rfmdp.types import AnyArray, IntArray, frozen
 

@@ -141,14 +141,11 @@ def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
     return _checked(values, states, where, "iub", "integers").astype(np.int64, copy=False)
 
 
-def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
-    """Check what a function of states gave: (N,) numbers or one for all; NaN is refused."""
+def numbers(amount: Amount, states: States, where: str) -> FloatArray:
+    """Return a number, or what a function of states gives, as (N,) numbers."""
+    values = amount(states) if callable(amount) else amount
     array = _checked(values, states, where, "iubf", "numbers")
-    spread = np.broadcast_to(array.astype(np.float64), (len(states),))
-    if np.isnan(spread).any():
-        row = int(np.flatnonzero(np.isnan(spread))[0])
-        raise ModelError(f"{where}: must be a number, is NaN in state {name_state(states, row)}.")
-    return spread
+    return np.full(len(states), array, dtype=np.float64)
 
 
 def _checked(values: ArrayLike, states: States, where: str, kinds: str, expected: str) -> AnyArray:

@@ -1,6 +1,6 @@
 """What explorers share: rows as they were found become a model in the order of its states.
 
-A Python description is explored by `model.expander`, a PRISM text by `language.explorer`. States
+A Python description is explored by `model.build`, a PRISM text by `language.explorer`. States
 are numbered in the order of their valuations: the result depends neither on the order of discovery
 nor on how states are looked up.
 """

@@ -18,14 +18,14 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import (
     FactoredMDP,
+    UncertainModel,
     Variable,
+    model_sizes,
     named_reward,
     require_all_values,
     state_text,
 )
 from rfmdp.model.blocked import BlockedMDP
-from rfmdp.model.report import model_sizes
-from rfmdp.model.uncertain import UncertainModel
 from rfmdp.record import Provenance
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray

@@ -27,9 +27,7 @@ ROOM = 4096  # states at first
 class Packing:
     """The packing of valuations of some variables.
 
-    Parameters
-    ----------
-    in_bits : give every variable a field of whole bits, which a shift and a mask take out
+    `in_bits` gives every variable a field of whole bits, which a shift and a mask take out.
 
     Examples
     --------
@@ -47,11 +45,10 @@ class Packing:
     def __init__(self, variables: Iterable[Variable], *, in_bits: bool = False) -> None:
         self.variables = tuple(variables)
         for v in self.variables:
-            if v.low > v.high:
-                raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
             if not -(2**31) <= v.low <= v.high < 2**31:
                 raise ModelError(
-                    f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
+                    f"Variable {v.name}: the range {v.low}..{v.high} must not be empty, and lie "
+                    "within 32 bits."
                 )
         radix = [v.high - v.low + 1 for v in self.variables]
         if in_bits:
@@ -170,24 +167,23 @@ class StateTable:
             raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
         grow(self.packed, need)
         if not self.dense and 2 * need > len(self.table):
-            from rfmdp.kernels.tables import fill_states
-
-            size = 1 << (4 * need - 1).bit_length()
-            require_memory(4 * size, f"A model with more than {count} states")
-            self.table = np.zeros(size, dtype=np.int32)
-            fill_states(self.table, self.packed, count)
+            self._hash(count, 4 * need)
 
     def fill(self, words: IntArray) -> None:
         """Begin with some states (S, W), numbered as they come."""
-        from rfmdp.kernels.tables import fill_states
-
         count = len(words)
         self.packed = np.array(words)
         if self.dense:
             self.table[:] = 0
             self.table[words[:, 0]] = np.arange(1, count + 1, dtype=np.int32)
-            return
-        size = 1 << (4 * count + 4 * ROOM - 1).bit_length()
-        require_memory(4 * size, f"A table of {count} states")
+        else:
+            self._hash(count, 4 * (count + ROOM))
+
+    def _hash(self, count: int, room: int) -> None:
+        """Enter the first states into a table with at least so much room."""
+        from rfmdp.kernels.tables import fill_states
+
+        size = 1 << (room - 1).bit_length()
+        require_memory(4 * size, f"A model with more than {count} states")
         self.table = np.zeros(size, dtype=np.int32)
         fill_states(self.table, self.packed, count)

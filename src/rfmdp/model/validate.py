@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 from weakref import WeakSet
@@ -17,8 +17,7 @@ from weakref import WeakSet
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.report import counted, model_sizes
+from rfmdp.model.arrays import FactoredMDP, Rewards, counted
 from rfmdp.ragged import owner, segment, segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
@@ -46,36 +45,6 @@ POINTERS = {  # and what they end with
 _VALID: WeakSet[FactoredMDP] = WeakSet()  # models are frozen: once valid, they stay so
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All problems of a model, each says where it is, what must hold and what was found."""
-
-    issues: tuple[str, ...]
-    subject: str = "The model"
-
-    @property
-    def valid(self) -> bool:
-        """Whether the model may be solved."""
-        return not self.issues
-
-    def require_valid(self) -> None:
-        """Raise `ModelError` with the problems (the first 20, and how many there are)."""
-        if not self.valid:
-            raise ModelError(self._text(SHOWN))
-
-    def __str__(self) -> str:
-        return self._text(len(self.issues))
-
-    def _text(self, most: int) -> str:
-        if self.valid:
-            return f"{self.subject} is well formed."
-        lines = [f"{self.subject} has {counted(len(self.issues), 'error')}:"]
-        lines += [f"  {issue}" for issue in self.issues[:most]]
-        if len(self.issues) > most:
-            lines.append(f"  ... and {len(self.issues) - most} more")
-        return "\n".join(lines)
-
-
 def require_valid(model: FactoredMDP) -> None:
     """Raise `ModelError` with the errors of a model; looks at every model once."""
     if not isinstance(model, FactoredMDP):
@@ -83,34 +52,26 @@ def require_valid(model: FactoredMDP) -> None:
             f"A model must be a FactoredMDP, got a {type(model).__name__}; `open_model` opens "
             "files and domains by their name."
         )
-    if model not in _VALID:
-        validate(model).require_valid()
+    issues = () if model in _VALID else validate(model)
+    if issues:
+        lines = [f"The model has {counted(len(issues), 'error')}:", *issues[:SHOWN]]
+        if len(issues) > SHOWN:
+            lines.append(f"... and {len(issues) - SHOWN} more")
+        raise ModelError("\n  ".join(lines))
 
 
-def validate(model: FactoredMDP) -> Report:
-    """Return every problem of a model.
-
-    Examples
-    --------
-    >>> from rfmdp.model.arrays import FactoredMDP, Variable
-    >>> from rfmdp.sets.families import Singleton
-    >>> coin = Singleton([0.5, 0.5])
-    >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])
-    >>> print(validate(model))
-    The model with 2 states, 2 rows, 3 transitions and 1 marginal is well formed.
-    """
+def validate(model: FactoredMDP) -> tuple[str, ...]:
+    """Return every error of a model: where it is, what must hold and what was found."""
     issues = tuple(_wrong_types(model))
     if issues:
-        return Report(issues)
-    pointers = list(_wrong_pointers(model))
+        return issues
+    pointers = tuple(_wrong_pointers(model))
     rows = () if pointers else _wrong_rows(model)
-    others = (_wrong_sizes(model), _wrong_rewards(model), _wrong_states(model), _same_names(model))
-    *sizes, marginals = model_sizes(model)
-    subject = f"The model with {', '.join(sizes)} and {marginals}"
-    report = Report((*pointers, *chain.from_iterable(others), *rows), subject)
-    if report.valid:
+    others = _wrong_sizes(model), _wrong_states(model), _same_names(model)
+    issues = (*pointers, *chain.from_iterable(others), *rows)
+    if not issues:
         _VALID.add(model)
-    return report
+    return issues
 
 
 def _first(wrong: BoolArray) -> list[int]:
@@ -127,20 +88,17 @@ def _outside(values: AnyArray, count: int, name: Callable[[int], str]) -> Iterat
 
 
 def _row(model: FactoredMDP, row: int) -> str:
-    """Return the name of a row; it must not stumble over what else is wrong."""
-    state = owner(model.row_ptr, row)
-    action = "no action"
-    if len(model.row_actions) == model.rows:
-        index = int(model.row_actions[row])
-        valid = 0 <= index < len(model.actions)
-        action = f"action {(model.actions[index] or '(unlabelled)') if valid else index}"
-    return f"Row {row} (s{_state(model, state)[1:]}, {action})"
+    """Return the name of a row, as far as what else is wrong lets it be said."""
+    with suppress(IndexError, ValueError):
+        return f"Row {row} ({model.row_name(row)})"
+    return f"Row {row}"
 
 
 def _state(model: FactoredMDP, state: int) -> str:
     """Return the name of a state, likewise."""
-    fits = model.valuations.shape == (model.states, len(model.variables)) and model.variables
-    return f"State {state} {model.state_name(state)}" if fits else f"State {state}"
+    with suppress(IndexError, ValueError):
+        return model.state_name(state)
+    return f"State {state}"
 
 
 def _wrong_types(model: FactoredMDP) -> Iterator[str]:
@@ -160,12 +118,11 @@ def _wrong_pointers(model: FactoredMDP) -> Iterator[str]:
     ends = model.rows, len(model.row_marginals), len(model.successors)
     for (name, meaning), end in zip(POINTERS.items(), ends, strict=True):
         pointer = getattr(model, name)
-        if pointer[0] != 0:
-            yield f"{name}: must start with 0, got {pointer[0]}."
-        if pointer[-1] != end:
-            yield f"{name}: must end with {end} ({meaning}), got {pointer[-1]}."
-        for i in _first(pointer[1:] < pointer[:-1]):  # differences could wrap
-            yield f"{name}[{i + 1}]: must be >= {pointer[i]}, got {pointer[i + 1]}."
+        falls = _first(pointer[1:] < pointer[:-1])  # differences could wrap
+        if pointer[0] != 0 or pointer[-1] != end or falls:
+            where = f", which falls after entry {falls[0]}" if falls else ""
+            must = f"must rise from 0 to {end} ({meaning})"
+            yield f"{name}: {must}, got {pointer[0]} .. {pointer[-1]}{where}."
     rows, lengths = len(model.successor_ptr), len(model.marginal_ptr)
     if rows != lengths:
         yield f"marginal_ptr: must have one entry per row and one more ({rows}), got {lengths}."
@@ -204,9 +161,19 @@ def _wrong_sizes(model: FactoredMDP) -> Iterator[str]:
         if where.dtype != np.bool_:
             yield f'Label "{name}": must be boolean, got {where.dtype}.'
     for name, reward in model.rewards.items():
-        if isinstance(reward, Rewards):
-            columns.append((f'Reward "{name}", states', reward.state, "state", model.states))
-            columns.append((f'Reward "{name}", rows', reward.row, "row", model.rows))
+        if not isinstance(reward, Rewards):
+            must = "must be Rewards(state, row): a number per state, and one per row"
+            yield f'Reward "{name}": {must}; got {reward!r}.'
+            continue
+        for what, values, count in (
+            ("state", reward.state, model.states),
+            ("row", reward.row, model.rows),
+        ):
+            context = f'Reward "{name}", {what}s'
+            columns.append((context, values, what, count))
+            must = f"must be numbers of at most {LARGEST_REWARD:g}"  # that may not overflow
+            for i in _first(~(np.abs(values) <= LARGEST_REWARD)):
+                yield f"{context}: {must}, {what} {i} has {values.flat[i]}."
     if model.marginal_names:
         columns.append(("marginal_names", model.marginal_names, "marginal", len(model.marginals)))
     if model.outcome_names:
@@ -225,22 +192,7 @@ def _wrong_sizes(model: FactoredMDP) -> Iterator[str]:
             yield f"{what}: there must be at least one."
     yield from _outside(model.initial, model.states, lambda i: "Initial states:")
     yield from _outside(model.row_actions, len(model.actions), lambda r: f"Row {r}: its action")
-    if model.factors or len(model.row_factors):
-        factors = len(model.factors)
-        yield from _outside(model.row_factors, factors, lambda i: f"row_factors[{i}]:")
-
-
-def _wrong_rewards(model: FactoredMDP) -> Iterator[str]:
-    """Rewards are numbers that may not overflow."""
-    for name, reward in model.rewards.items():
-        if not isinstance(reward, Rewards):
-            must = "must be Rewards(state, row): a number per state, and one per row; got"
-            yield f'Reward "{name}": {must} {reward!r}.'
-            continue
-        for what, values in (("state", reward.state), ("row", reward.row)):
-            must = f'Reward "{name}", {what}s: must be numbers of at most {LARGEST_REWARD:g}'
-            for i in _first(~(np.abs(values) <= LARGEST_REWARD)):
-                yield f"{must}, {what} {i} has {values.flat[i]}."
+    yield from _outside(model.row_factors, len(model.factors), lambda i: f"row_factors[{i}]:")
 
 
 def _wrong_states(model: FactoredMDP) -> Iterator[str]:

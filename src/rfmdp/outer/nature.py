@@ -14,7 +14,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.backups import Faces
 from rfmdp.outer.horizon import solve_steps

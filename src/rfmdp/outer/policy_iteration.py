@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import PreparedInner, successor_starts
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.kernels import sweep as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN

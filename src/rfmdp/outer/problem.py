@@ -19,8 +19,8 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.derived import remembering, restrict, unfold
 from rfmdp.model.lattice import AnyModel
-from rfmdp.model.unroll import remembering, restrict, unfold
 from rfmdp.objective import MAX, MIN, BudgetUntil, Direction, Objective, Spec, Until
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths

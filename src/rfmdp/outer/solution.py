@@ -16,8 +16,8 @@ import numpy as np
 
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.derived import Restriction
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written as written_out
-from rfmdp.model.unroll import Restriction
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import BoolArray, FloatArray, IntArray
 

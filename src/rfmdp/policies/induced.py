@@ -15,8 +15,8 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.learning.simulation import unrolled_spec
-from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import Unrolled, remembering, restrict, row_arrays, unroll
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.derived import Unrolled, remembering, restrict, taking, unroll
 from rfmdp.objective import BudgetUntil, Parity, Spec
 from rfmdp.outer.backups import Faces
 from rfmdp.outer.nature import Nature
@@ -95,19 +95,16 @@ def _best_vertices(chain: FactoredMDP, goal: Spec) -> FactoredMDP:
             "Leave nature its sets."
         )
     rows, count = faces.rows[faces.owner], len(faces.owner)
-    fields = row_arrays(chain, rows) | {
-        "row_ptr": faces.vertex_ptr,
-        "marginal_ptr": np.arange(count + 1),
-        "row_marginals": np.arange(count, dtype=np.int32),
-        "factors": (),
-        "row_factors": chain.row_factors[:0],
-        "marginals": Marginals.from_points(faces.entry_ptr, faces.probability),
-        "marginal_names": (),
-        "outcome_names": (),
-        "successors": faces.successor.astype(np.int32),
-        "rewards": {k: Rewards(r.state, r.row[rows]) for k, r in chain.rewards.items()},
-    }
-    vertices = replace(chain, **fields)
+    vertices = taking(
+        chain, slice(None), rows, np.diff(faces.vertex_ptr), faces.successor,
+        marginal_ptr=np.arange(count + 1),
+        row_marginals=np.arange(count, dtype=np.int32),
+        factors=(),
+        row_factors=chain.row_factors[:0],
+        marginals=Marginals.from_points(faces.entry_ptr, faces.probability),
+        marginal_names=(),
+        outcome_names=(),
+    )  # fmt: skip
     return restrict(vertices, solve(vertices, goal).policy.rows[0])
 
 

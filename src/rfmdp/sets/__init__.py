@@ -5,5 +5,4 @@ boxes       boxes in bulk: exact sums, what must hold of them, their attainable 
 marginals   many sets packed into arrays for the kernels; sets around nominal distributions
 supports, vertices
             what other layers ask of many
-rational    sets and products in fractions
 """

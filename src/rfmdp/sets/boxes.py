@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.ragged import (
     entries,
-    owner,
+    owners,
     segment,
     segment_any,
     segment_lengths,
@@ -32,13 +32,7 @@ FEW = 32  # values whose sums are taken at once by `math.fsum`, several times as
 
 
 def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (a + b rounded, its error): both together are the exact sum.
-
-    Examples
-    --------
-    >>> two_sum(np.array([1.0]), np.array([1e-30]))
-    (array([1.]), array([1.e-30]))
-    """
+    """Return (a + b rounded, its error): both together are the exact sum."""
     total = a + b
     gain = total - a
     return total, (a - (total - gain)) + (b - gain)
@@ -47,12 +41,8 @@ def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
 def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the sum of every segment minus one, with the sign (or zero) of the exact difference.
 
-    Whether it is beyond `SUM_OFF` is decided by the exact difference rounded once, too.
-
-    Parameters
-    ----------
-    values : (N,) array, entries in [0, 1]
-    ptr : (M + 1,) array
+    Whether it is beyond `SUM_OFF` is decided by the exact difference rounded once, too. Values lie
+    in [0, 1].
 
     Examples
     --------
@@ -110,14 +100,8 @@ def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: f
 def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None) -> FloatArray:
     """Return distributions as they are stored: divided by their sum if it is off one.
 
-    A sum within `SUM_OFF` of one stays, so that what is stored is stored again as it is.
-
-    Parameters
-    ----------
-    values : (O,) array
-    ptr : (M + 1,) array
-    which : (M,) array
-        The distributions among the segments; all if not given.
+    A sum within `SUM_OFF` of one stays, so that what is stored is stored again as it is. `which`
+    (M,) are the distributions among the segments; all if not given.
     """
     off = excess(values, ptr)
     wrong = np.abs(off) > SUM_OFF if which is None else which & (np.abs(off) > SUM_OFF)
@@ -131,30 +115,14 @@ def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None
 
 
 def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
-    """Return the entries (O,) without which the other upper bounds of their box miss one.
-
-    Examples
-    --------
-    >>> needed(np.array([0.5, 0.5, 0.2, 0.75, 0.25]), np.array([0, 3, 5])).tolist()
-    [True, True, False, True, True]
-    """
+    """Return the entries (O,) without which the other upper bounds of their box miss one."""
     lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, segment_lengths(ptr))
-    close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
-    place = entries(ptr, close)
-    ends = starts(segment_lengths(ptr)[close])
-    bounds = upper[place]
-    most, lack[place] = (without_excess(bounds, bounds, ends, side) for side in (1.0, -1.0))
-    for i in np.flatnonzero((most > 0.0) & (lack[place] <= 0.0)):  # rounding leaves a doubt
-        box = segment(ends, owner(ends, i))
-        others = np.delete(bounds[box], i - box.start)
-        lack[place[i]] = math.fsum([1.0, *(-others).tolist()])
+    close = np.flatnonzero(np.abs(lack) <= DOUBT)
+    box = owners(ptr)[close]
+    sizes, every = segment_lengths(ptr)[box], entries(ptr, box)
+    others = every != np.repeat(close, sizes)
+    lack[close] = -excess(upper[every[others]], starts(sizes - 1))
     return lack > 0.0
-
-
-def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Return which pairs (O,) are bounds of a probability: 0 <= lower <= upper <= 1."""
-    ordered: BoolArray = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
-    return ordered
 
 
 def check_boxes(
@@ -164,28 +132,18 @@ def check_boxes(
 
     name : of the box, if there is one only
     """
-
-    def refuse(wrong: BoolArray | IntArray, message: str) -> None:
-        for at in np.flatnonzero(wrong)[:1]:
-            box = owner(ptr, at)
-            fault = message.format(i=at - ptr[box], l=lower[at], u=upper[at], n=nominal[at])
-            raise ModelError(f"{name or f'Marginal {box}'}: {fault}")
-
-    named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": nominal}
-    for (what, x), key in zip(named.items(), "lun", strict=True):
-        message = f"{what} must lie in [0, 1], outcome {{i}} has {{{key}}}."
-        refuse(~((x >= 0.0) & (x <= 1.0)), message)
-    refuse(lower > upper, "lower must be <= upper, outcome {i} has [{l}, {u}].")
-    below, above, off = (segment_sum(a, ptr) - 1.0 for a in named.values())
-    sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
-    limits = "at most 1", "at least 1", "1"
-    for (what, x), wrong, limit in zip(named.items(), sums, limits, strict=True):
-        for box in np.flatnonzero(wrong)[:1]:
-            total = math.fsum(x[segment(ptr, box)].tolist())
-            first = np.arange(len(x)) == ptr[box]
-            refuse(first, f"{what} must sum to {limit}, they sum to {total!r}.")
-    outside = (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE)
-    refuse(outside, "nominal must lie within the bounds, outcome {i} has {n}, not in [{l}, {u}].")
+    fits = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0) & (nominal >= 0.0) & (nominal <= 1.0)
+    fits &= (nominal >= lower - SUM_TOLERANCE) & (nominal <= upper + SUM_TOLERANCE)
+    low, mean, high = (segment_sum(a, ptr) for a in (lower, nominal, upper))
+    sums = (low <= 1.0 + SUM_TOLERANCE) & (high >= 1.0 - SUM_TOLERANCE)
+    sums &= np.abs(mean - 1.0) <= SUM_TOLERANCE
+    for box in np.flatnonzero(~sums | segment_any(~fits, ptr))[:1]:
+        k = ptr[box] + int(np.argmin(fits[segment(ptr, box)]))
+        raise ModelError(
+            f"{name or f'Marginal {box}'}: must have 0 <= lower <= nominal <= upper <= 1, outcome "
+            f"{k - ptr[box]} has {lower[k]}, {nominal[k]}, {upper[k]}; and sums of at most 1, of 1 "
+            f"and of at least 1, they are {low[box]:.9g}, {mean[box]:.9g}, {high[box]:.9g}."
+        )
 
 
 def settled_boxes(

@@ -1,23 +1,10 @@
 """The families of marginal uncertainty sets, as frozen data that is checked once.
 
 Every set is a non-empty, closed, convex set of distributions over `size` outcomes; `nominal` is its
-distinguished member. What it is exactly: every float is the rational number that it is, all sums
-are exact, and d is what a constructor stores.
-
-distribution  d / S with S = sum d. Constructors take sums within 1e-9 of one; if the correctly
-              rounded sum is off one by more than 2^-51 they store d / S, rounded, instead of d.
-Singleton     the distribution
-Interval      {p : lower <= p <= upper, sum p = 1}; if the lower bounds sum to one or more, the
-              distribution `lower`, and if the upper bounds sum to one or less, `upper`
-LpBall        {q / S : q >= 0, sum q = S, ||q - d||_exponent <= radius}: drawn around the numbers
-              as they are, among points of the same sum; an L1 ball of radius 2 or more is the
-              simplex, and an L-infinity ball is the box of the *floats* max(d - radius, 0) and
-              min(d + radius, 1)
-Polytope      the hull of its vertices, each a distribution
-
-So a stored number misses what it stands for by at most 5 units of roundoff of itself, which
-`rounding.TERM` pays for, and whether nature can empty an outcome is a question of exact sums of
-the stored numbers (`sets.supports`). `docs/soundness.md` says this with examples.
+distinguished member. What it is exactly, `docs/soundness.md` says: every float is the rational
+number that it is, all sums are exact, and a distribution d stands for d / sum d. Constructors take
+sums within 1e-9 of one; if the correctly rounded sum is off one by more than 2^-51 they store
+d / sum d, rounded, instead of d.
 """
 
 from __future__ import annotations
@@ -38,14 +25,12 @@ from rfmdp.types import FloatArray, frozen
 HALVINGS = 200  # of an interval, until its ends are neighbours
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Singleton:
-    """One known distribution."""
+class _Set:
+    """What all families have."""
+
+    __slots__ = ()
 
     nominal: FloatArray  # (X,)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "nominal", _distribution("Singleton", self.nominal))
 
     @property
     def size(self) -> int:
@@ -54,7 +39,17 @@ class Singleton:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class Singleton(_Set):
+    """One known distribution."""
+
+    nominal: FloatArray  # (X,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nominal", _distribution("Singleton", self.nominal))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval(_Set):
     """{p : lower <= p <= upper, sum p = 1}, a box within the simplex.
 
     `nominal` may name a distinguished member, for reports and radii: no bound rests on it.
@@ -89,14 +84,9 @@ class Interval:
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "nominal", centre)
 
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return len(self.lower)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LpBall:
+class LpBall(_Set):
     """{p in the simplex : ||p - nominal||_exponent <= radius}, for 1 <= exponent <= inf."""
 
     nominal: FloatArray  # (X,)
@@ -105,17 +95,17 @@ class LpBall:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nominal", _distribution("LpBall", self.nominal))
-        object.__setattr__(self, "radius", _number("LpBall", "radius", self.radius))
-        object.__setattr__(self, "exponent", _number("LpBall", "exponent", self.exponent))
-        if not (self.radius >= 0.0 and math.isfinite(self.radius)):
-            raise ModelError(f"LpBall: radius must be finite and >= 0, got {self.radius!r}.")
-        if not self.exponent >= 1.0:
-            raise ModelError(f"LpBall: exponent must be in [1, inf], got {self.exponent!r}.")
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return len(self.nominal)
+        try:
+            radius, exponent = float(self.radius), float(self.exponent)
+        except (TypeError, ValueError):
+            radius = exponent = math.nan
+        if not (0.0 <= radius < math.inf and exponent >= 1.0):
+            raise ModelError(
+                "LpBall: radius must be finite and >= 0, exponent must be in [1, inf]; got "
+                f"{self.radius!r} and {self.exponent!r}."
+            )
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "exponent", exponent)
 
 
 def L1Ball(nominal: ArrayLike, radius: float) -> LpBall:
@@ -129,13 +119,14 @@ def LinfBall(nominal: ArrayLike, radius: float) -> LpBall:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Polytope:
+class Polytope(_Set):
     """The convex hull of finitely many distributions, its vertices.
 
     What is given by half-spaces is converted first, by pycddlib say.
     """
 
     vertices: FloatArray  # (V, X)
+    nominal: FloatArray = field(init=False)  # their mean
 
     def __post_init__(self) -> None:
         corners = np.atleast_2d(_as_floats(self.vertices))
@@ -147,17 +138,7 @@ class Polytope:
         for number, corner in enumerate(corners):
             corners[number] = _distribution(f"Polytope, vertex {number}", corner)
         object.__setattr__(self, "vertices", frozen(np.unique(corners, axis=0)))
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return int(self.vertices.shape[1])
-
-    @property
-    def nominal(self) -> FloatArray:
-        """The mean of the vertices."""
-        mean: FloatArray = self.vertices.mean(axis=0)
-        return mean
+        object.__setattr__(self, "nominal", frozen(self.vertices.mean(axis=0)))
 
 
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope
@@ -201,11 +182,6 @@ def p_norm(vector: FloatArray, exponent: float) -> float:
     """Return (sum |v_i|^p)^(1/p), or max |v_i| for p = inf.
 
     Entries are scaled by the largest one first, so that no power under- or overflows.
-
-    Examples
-    --------
-    >>> p_norm(np.array([3.0, -4.0]), 2.0)
-    5.0
     """
     size = np.abs(vector)
     top = float(size.max(initial=0.0))
@@ -265,13 +241,6 @@ def _as_floats(values: ArrayLike) -> FloatArray:
         raise ModelError(f"Probabilities must be numbers, got {values!r}.") from error
 
 
-def _number(where: str, name: str, value: float) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{where}: {name} must be a number, got {value!r}.") from error
-
-
 def _vector(where: str, name: str, values: ArrayLike) -> FloatArray:
     vector = _as_floats(values)
     if vector.ndim != 1 or vector.size == 0:
@@ -281,8 +250,10 @@ def _vector(where: str, name: str, values: ArrayLike) -> FloatArray:
 
 def _distribution(where: str, values: ArrayLike) -> FloatArray:
     vector = _vector(where, "probabilities", values)
-    if not np.all((vector >= 0.0) & (vector <= 1.0)):
-        raise ModelError(f"{where}: probabilities must lie in [0, 1], got {vector.tolist()}.")
-    if abs(float(vector.sum()) - 1.0) > SUM_TOLERANCE:
-        raise ModelError(f"{where}: probabilities must sum to 1, they sum to {vector.sum():.9g}.")
+    inside = np.all((vector >= 0.0) & (vector <= 1.0))
+    if not inside or abs(float(vector.sum()) - 1.0) > SUM_TOLERANCE:
+        raise ModelError(
+            f"{where}: probabilities must lie in [0, 1] and sum to 1, got {vector.tolist()}, which "
+            f"sum to {vector.sum():.9g}."
+        )
     return frozen(normalised(vector, np.array([0, len(vector)])))

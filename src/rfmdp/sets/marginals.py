@@ -14,10 +14,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from rfmdp.errors import ModelError
-from rfmdp.ragged import entries, segment, segment_lengths, starts
-from rfmdp.rounding import NORMAL
-from rfmdp.sets.boxes import check_boxes, settled_boxes, tighten
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
+from rfmdp.rounding import NORMAL, RESIDUE, RESIDUE_GRAIN
+from rfmdp.sets.boxes import check_boxes, needed, settled_boxes, tighten
 from rfmdp.sets.families import (
     AnySet,
     Interval,
@@ -28,7 +28,7 @@ from rfmdp.sets.families import (
     as_set,
     bounds,
 )
-from rfmdp.types import AnyArray, FloatArray, Int8Array, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray, frozen
 
 
 class Kind(IntEnum):
@@ -155,34 +155,27 @@ class Marginals:
         ModelError
             If the arrays do not fit each other, or are not those of sets.
         """
-        outcome_ptr, corner_ptr = columns["outcome_ptr"], columns["corner_ptr"]
-        kind, radius, exponent = (columns[name] for name in PER_SET)
-        nominal, lower, upper = (columns[name] for name in PER_OUTCOME)
-        corners = columns["corners"]
-        _check_layout(outcome_ptr, {name: columns[name] for name in PER_OUTCOME})
-        _check_pointers("corner_ptr", corner_ptr, len(corners), 0)
-        count = len(outcome_ptr) - 1
-        for name in PER_SET:
-            if columns[name].shape != (count,) or len(corner_ptr) != count + 1:
-                raise ModelError(f"Marginals: {name} must have {count} entries, one per set.")
-        bulk = np.isnan(exponent) & np.isin(kind, [Kind.SINGLETON, Kind.BOX])
-        plain, other = np.flatnonzero(bulk), np.flatnonzero(~bulk)
-        at = entries(outcome_ptr, plain)
+        raw = Marginals(**columns)
+        ptr, kind = raw.outcome_ptr, raw.kind
+        _check_layout("outcome_ptr", ptr, 1, nominal=raw.nominal, lower=raw.lower, upper=raw.upper)
+        _check_layout("corner_ptr", raw.corner_ptr, 0, corners=raw.corners)
+        sizes, listed = raw.sizes, segment_lengths(raw.corner_ptr)
+        if any(a.shape != sizes.shape for a in (kind, raw.radius, raw.exponent, listed)):
+            raise ModelError(f"Marginals: {', '.join(PER_SET)}, corners: must be of all sets.")
+        corners, boxes = kind == Kind.POLYTOPE, np.isin(kind, [Kind.SINGLETON, Kind.BOX])
+        others = corners | ~np.isnan(raw.exponent)
+        wrong = (listed % sizes > 0) | (corners & (listed == 0)) | ~(others | boxes)
+        for j in np.flatnonzero(wrong)[:1]:
+            raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
+        plain, other = np.flatnonzero(~others), np.flatnonzero(others)
+        at = entries(ptr, plain)
         packed = Marginals.from_boxes(
-            starts(segment_lengths(outcome_ptr)[plain]), lower[at], upper[at], nominal[at]
+            starts(sizes[plain]), raw.lower[at], raw.upper[at], raw.nominal[at]
         )
         if not len(other):
             return packed
-        sets: list[UncertaintySet] = []
-        for j in other.tolist():
-            centre, listed = nominal[segment(outcome_ptr, j)], corners[segment(corner_ptr, j)]
-            if not math.isnan(exponent[j]):
-                sets.append(LpBall(centre, float(radius[j]), float(exponent[j])))
-            elif len(listed) and len(listed) % len(centre) == 0:
-                sets.append(Polytope(listed.reshape(-1, len(centre))))
-            else:
-                raise ModelError(f"Marginal {j}: must be a box, a ball or a list of vertices.")
-        return packed.joined(Marginals.from_sets(sets)).pick(np.argsort([*plain, *other]))
+        sets = Marginals.from_sets(raw[j] for j in other)
+        return packed.joined(sets).pick(np.argsort([*plain, *other]))
 
     def pick(self, chosen: IntArray) -> Marginals:
         """Return some of the sets, in the order of `chosen`."""
@@ -228,7 +221,7 @@ class Marginals:
         """
         outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
         lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
-        _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal})
+        _check_layout("outcome_ptr", outcome_ptr, 1, lower=lower, upper=upper, nominal=nominal)
         check_boxes(outcome_ptr, lower, upper, nominal)
         count = len(outcome_ptr) - 1
         lower, upper, nominal = settled_boxes(outcome_ptr, lower, upper, nominal)
@@ -269,66 +262,65 @@ def _columns(
     return nominal, lower, upper, corners, Kind.SINGLETON if still else kind, radius, exponent
 
 
-def _check_layout(outcome_ptr: IntArray, outcomes: dict[str, FloatArray]) -> None:
-    """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
-    _check_pointers("outcome_ptr", outcome_ptr, None, 1)
-    for name, values in outcomes.items():
-        if values.shape != (outcome_ptr[-1],) or values.dtype != np.float64:
+def _check_layout(name: str, ptr: IntArray, least: int, **columns: FloatArray) -> None:
+    """Raise `ModelError` unless pointers cut floats into segments of at least so many."""
+    if ptr.ndim != 1 or ptr.dtype != np.int64 or len(ptr) == 0 or ptr[0] != 0:
+        raise ModelError(f"Marginals: {name} must be a vector of integers that starts with 0.")
+    for j in np.flatnonzero(ptr[1:] < ptr[:-1] + least)[:1]:
+        raise ModelError(f"Marginal {j}: must have at least one outcome; see {name}.")
+    for what, values in columns.items():
+        if values.shape != (ptr[-1],) or values.dtype != np.float64:
             raise ModelError(
-                f"Marginals: {name} must have {outcome_ptr[-1]} entries, one per outcome, "
+                f"Marginals: {what} must have {ptr[-1]} numbers, as {name} says, "
                 f"got shape {values.shape}."
             )
 
 
-def _check_pointers(name: str, ptr: IntArray, end: int | None, least: int) -> None:
-    """Raise `ModelError` unless pointers rise from 0 to an end, by at least so much."""
-    fits = ptr.ndim == 1 and ptr.dtype == np.int64 and len(ptr) > 0 and ptr[0] == 0
-    if not fits or (end is not None and ptr[-1] != end):
-        last = "" if end is None else f" and ends with {end}"
-        raise ModelError(f"Marginals: {name} must be a vector that starts with 0{last}.")
-    low = np.flatnonzero(ptr[1:] < ptr[:-1] + least)
-    if low.size:
-        raise ModelError(f"Marginal {low[0]}: must have at least one outcome; see {name}.")
+def balls_around(
+    marginals: Marginals, radius: float | FloatArray, exponent: float = math.inf, floor: float = 0.0
+) -> Marginals:
+    """Return Lp balls of a radius (one, or one per marginal) around nominal distributions.
 
-
-def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float = 0.0) -> Marginals:
-    """Return boxes [max(p - radius, floor), min(p + radius, 1 - floor)] around nominals.
-
-    Probabilities 0 and 1 stay as they are. `radius` is one number or one per marginal (M,).
+    In the L-infinity norm they are boxes: every probability p that is not 0 or 1 becomes
+    [max(p - radius, floor), min(p + radius, 1 - floor)]. Certain marginals stay as they are.
     """
-    radii = radii_of(marginals, radius)
-    if not 0.0 <= floor < 0.5:
-        raise ModelError(f"The floor must lie in [0, 0.5), got {floor!r}.")
-    p = marginals.nominal
-    per_outcome = np.repeat(radii, marginals.sizes)
-    open_ = (p > 0.0) & (p < 1.0) & (per_outcome > 0.0)
-    lower = np.where(open_, np.maximum(p - per_outcome, np.minimum(floor, p)), p)
-    upper = np.where(open_, np.minimum(p + per_outcome, np.maximum(1.0 - floor, p)), p)
-    return Marginals.from_boxes(marginals.outcome_ptr, lower, upper, p)
-
-
-def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: float) -> Marginals:
-    """Return Lp balls of a radius (one, or one per marginal) around nominals.
-
-    Certain marginals (one outcome with probability 1) stay as they are.
-    """
-    sets = []
-    for j, r in enumerate(radii_of(marginals, radius)):
-        outcomes = segment(marginals.outcome_ptr, j)
-        certain = bool(np.any(marginals.nominal[outcomes] == 1.0))
-        sets.append(LpBall(marginals.nominal[outcomes], 0.0 if certain else float(r), exponent))
-    return Marginals.from_sets(sets)
-
-
-def radii_of(marginals: Marginals, radius: float | FloatArray) -> FloatArray:
-    """Return the radius of every marginal (M,)."""
+    p, sizes = marginals.nominal, marginals.sizes
     try:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
     except (TypeError, ValueError):
+        radii = np.full(1, -1.0)
+    if not np.all(radii >= 0.0) or not 0.0 <= floor < 0.5:
         raise ModelError(
-            f"A radius must be a number, or an array of one per marginal ({len(marginals)}), got "
-            f"{radius!r:.60}."
-        ) from None
-    if not np.all(radii >= 0.0):
-        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
-    return radii
+            f"A radius must be a number >= 0, or an array of one per marginal ({len(marginals)}), "
+            f"and a floor must lie in [0, 0.5); got {radius!r:.60} and {floor!r}."
+        )
+    if math.isinf(exponent):
+        reach = np.repeat(radii, sizes)
+        open_ = (p > 0.0) & (p < 1.0) & (reach > 0.0)
+        lower = np.where(open_, np.maximum(p - reach, np.minimum(floor, p)), p)
+        upper = np.where(open_, np.minimum(p + reach, np.maximum(1.0 - floor, p)), p)
+        return Marginals.from_boxes(marginals.outcome_ptr, lower, upper, p)
+    if floor > 0.0:
+        raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
+    centres = [p[segment(marginals.outcome_ptr, j)] for j in range(len(marginals))]
+    return Marginals.from_sets(
+        LpBall(centre, 0.0 if np.any(centre == 1.0) else r, exponent)
+        for centre, r in zip(centres, radii.tolist(), strict=True)
+    )
+
+
+def kept_by_rounding(marginals: Marginals) -> BoolArray:
+    """Return the outcomes (O,) that nature cannot empty only because of what rounding left of 0.
+
+    That is at most 2^-50 and a multiple of 2^-70, as differences of numbers above 1e-5 are. Small
+    numbers that someone wrote, 1e-20 say, have more digits. And 0.1 + 0.2 + 0.7 is less than one.
+    """
+    lower, upper, sizes = marginals.lower, marginals.upper, marginals.sizes
+    left: BoolArray = (
+        (lower > 0.0) & (lower <= RESIDUE) & (np.remainder(lower, RESIDUE_GRAIN) == 0.0)
+    )
+    others = np.repeat(segment_sum(upper, marginals.outcome_ptr), sizes) - upper
+    near = np.repeat(marginals.kind == Kind.BOX, sizes) & (lower == 0.0)
+    near &= np.abs(1.0 - others) <= 2.0 * RESIDUE
+    left |= near & needed(upper, marginals.outcome_ptr)
+    return left

@@ -66,13 +66,6 @@ def supports(marginals: Marginals) -> Supports:
     UnsupportedError
         For a box, L1 or Lp ball that has more than 131072 supports, or of which nature can empty
         more than 62 outcomes one at a time, but neither all of them nor all but any one.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Interval
-    >>> families = supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])]))
-    >>> families.member_ptr.tolist(), families.members.tolist()  # {0} and {0, 1}
-    ([0, 1, 3], [0, 0, 1])
     """
     possible, required = outcome_flags(marginals)
     ptr, kind = marginals.outcome_ptr, marginals.kind
@@ -177,7 +170,7 @@ def _by_sums(
             outcomes, need = segment(ends, done), _number(threshold[done])
             none = need <= 0 and not bare[done]
             if not none and _number(weight[outcomes][-1]) < need:
-                raise UnsupportedError(_unlisted(int(which[done]), segment_lengths(ends)[done]))
+                raise _too_many(int(which[done]))
             yield _any_one(int(which[done]), place[outcomes], none)
             large, done = large[1:], done + 1
             continue
@@ -186,7 +179,7 @@ def _by_sums(
         numbers_of = ends[done : large[0] + 1] - first, bare[sets], weight[first:], threshold[sets]
         count = enumerate_supports(*numbers_of, scratch, masks, family_ends)
         if count == 0:
-            raise UnsupportedError(_too_many(int(which[done])))
+            raise _too_many(int(which[done]))
         home_of = owners(starts(np.diff(family_ends[:count, 1], prepend=0)))
         minimal = np.arange(len(home_of)) < family_ends[home_of, 0]
         codes = masks[: len(home_of)]
@@ -198,10 +191,7 @@ def _by_sums(
 
 def _number(row: IntArray) -> int:
     """Return the integer that some `digits` stand for."""
-    total = 0
-    for digit in row.tolist():
-        total = (total << BITS) + digit
-    return total
+    return sum(digit << BITS * k for k, digit in enumerate(row[::-1].tolist()))
 
 
 def _any_one(j: int, place: IntArray, none: bool) -> _Family:
@@ -220,11 +210,6 @@ def digits(values: FloatArray, base_bits: int) -> IntArray:
 
     The first digit counts 2^-base_bits, the next one that to the square, and so on; as many as
     the numbers need.
-
-    Examples
-    --------
-    >>> digits(np.array([0.5, 1.0, 2.0**-33]), 32).tolist()
-    [[2147483648, 0], [4294967296, 0], [0, 2147483648]]
     """
     base = 2.0**base_bits
     rest = values.astype(np.float64)
@@ -303,7 +288,7 @@ def _smooth_ball(marginals: Marginals, j: int, free: BoolArray) -> _Family:
         more = (mask for mask in grow(1 << e, 0) if feasible(mask ^ 1 << e))
         masks += itertools.islice(more, SUPPORT_LIMIT + 1 - len(masks))
     if len(masks) > SUPPORT_LIMIT:
-        raise UnsupportedError(_too_many(j))
+        raise _too_many(j)
     return _of_masks(j, masks, few, place)
 
 
@@ -333,18 +318,10 @@ def _of_masks(j: int, masks: list[int], minimal: int, place: IntArray) -> _Famil
     return _Family(np.full(len(masks), j), first, support, place[outcome])
 
 
-ADVICE = (
-    "Give its outcomes positive lower bounds (`p_min=` when learning), ask for a number of steps "
-    "(F<=k), or split the marginal."
-)
-
-
-def _too_many(j: int) -> str:
-    return f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. {ADVICE}"
-
-
-def _unlisted(j: int, count: int) -> str:
-    return (
-        f"Marginal {j}: nature can empty {count} of its outcomes, but neither all of them nor all "
-        f"but any one; that is analysed for at most {FREE_LIMIT}. {ADVICE}"
+def _too_many(j: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports, or empty more "
+        f"than {FREE_LIMIT} outcomes, but neither all of them nor all but any one. Give its "
+        "outcomes positive lower bounds (`p_min=` when learning), ask for a number of steps "
+        "(F<=k), or split the marginal."
     )

@@ -17,12 +17,19 @@ they fit and else in Python's. So a vertex has exactly the support that it shoul
 widths use up the mass only nearly (0.2 times five misses one by an ulp), what is one vertex to
 the eye is several, an ulp apart. Those with equal supports are merged, which moves an entry by at
 most `rounding.MERGED`; `rounding.TERM` pays for that.
+
+`box_vertices` are those of one box in fractions, slow and obvious: for thresholds that a value
+meets exactly, where nature's best product is the best of all products of vertices (Theorem 1 of
+the paper), and as the twin of kernels in tests.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,6 +39,7 @@ from rfmdp.rounding import MERGED
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
+Vector: TypeAlias = tuple[Fraction, ...]
 VERTEX_LIMIT = 1 << 18  # of one set
 CHUNK = 1 << 18
 LOWER, FRACTION, UPPER = 0, 1, 2
@@ -51,12 +59,6 @@ def vertices_bulk(
     UnsupportedError
         For sets without finitely many vertices (Lp balls with 1 < p < inf), or with more than
         `limit`.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import L1Ball
-    >>> vertices_bulk(Marginals.from_sets([L1Ball([0.5, 0.5], 0.5)]), np.array([0]))[1].tolist()
-    [0.75, 0.25, 0.25, 0.75]
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
@@ -118,10 +120,7 @@ def _points(groups: list[tuple[IntArray, Boxes]], limit: int) -> tuple[IntArray,
             pieces.append((owner[start + box], points))
     owner, points = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     if np.bincount(owner).max() > limit:
-        raise UnsupportedError(
-            f"A set with {points.shape[1]} outcomes has more vertices than the limit of {limit}; "
-            "use an inner solver that needs none."
-        )
+        raise _too_many(points.shape[1], limit)
     if len(groups) > 1:
         order = np.argsort(owner, kind="stable")
         owner, points = owner[order], points[order]
@@ -247,13 +246,9 @@ def to_units(values: FloatArray, bits: int) -> AnyArray:
         units: AnyArray = np.rint(np.ldexp(values, bits)).astype(np.int64)
         return units
     long: AnyArray = np.empty(values.size, dtype=object)
-    long[:] = [_to_int(x, bits) for x in values.ravel().tolist()]
+    ratios = map(float.as_integer_ratio, values.ravel().tolist())
+    long[:] = [(above << bits) // below for above, below in ratios]
     return long.reshape(values.shape)
-
-
-def _to_int(value: float, bits: int) -> int:
-    above, below = value.as_integer_ratio()
-    return (above << bits) // below
 
 
 def to_floats(units: AnyArray, bits: int) -> FloatArray:
@@ -306,24 +301,38 @@ def _choices(widths: AnyArray, mass: AnyArray, limit: int) -> tuple[IntArray, An
         keep[:, UPPER] &= width > 0
         child = np.flatnonzero(keep)
         if len(child) > (limit if k == size - 1 else size + 4 * limit):
-            raise UnsupportedError(
-                f"A set with {size} outcomes has more vertices than the limit of {limit}; use an "
-                "inner solver that needs none."
-            )
+            raise _too_many(size, limit)
         parent = child // 3
         trail.append((parent, (child % 3).astype(np.int8)))
         box = box[parent]
         remaining_mass = next_mass.ravel()[child]
         fraction = next_fraction.ravel()[child]
-    return box, _walk_back(trail, len(box)), remaining_mass
-
-
-def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
-    """Follow the parents of the last level's nodes and collect their choices."""
-    choice = np.empty((count, len(trail)), dtype=np.int8)
-    node = np.arange(count)
-    for k in range(len(trail) - 1, -1, -1):
-        parent, chosen = trail[k]
+    choice, node = np.empty((len(box), size), dtype=np.int8), np.arange(len(box))
+    for k, (parent, chosen) in reversed(list(enumerate(trail))):
         choice[:, k] = chosen[node]
         node = parent[node]
-    return choice
+    return box, choice, remaining_mass
+
+
+def _too_many(size: int, limit: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"A set with {size} outcomes has more vertices than the limit of {limit}; use an inner "
+        "solver that needs none."
+    )
+
+
+def product(points: Sequence[Sequence[Fraction]]) -> Vector:
+    """Return the product distribution of independent marginals, in C order."""
+    return tuple(math.prod(entries, start=Fraction(1)) for entries in itertools.product(*points))
+
+
+def box_vertices(low: Vector, high: Vector) -> list[Vector]:
+    """Return the vertices of {low <= p <= high, sum p = 1}: all entries but one at a bound."""
+    ends = [sorted({l, u}) for l, u in zip(low, high, strict=True)]
+    corners = set()
+    for k in range(len(low)):
+        for rest in itertools.product(*ends[:k], *ends[k + 1 :]):
+            free = 1 - sum(rest, Fraction(0))
+            if low[k] <= free <= high[k]:
+                corners.add((*rest[:k], free, *rest[k:]))
+    return sorted(corners)

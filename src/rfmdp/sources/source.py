@@ -17,7 +17,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flatten import joint_successors
+from rfmdp.model.derived import joint_successors
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Kind, Marginals

@@ -18,12 +18,12 @@ import numpy as np
 
 from rfmdp.kernels.graph import component_levels
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import row_arrays
+from rfmdp.model.derived import bare, taking
 from rfmdp.objective import MAX, Direction, Reach, Spec, Total
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.region import components
 from rfmdp.outer.solution import Solution, Status
-from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.ragged import entries, segment_lengths
 from rfmdp.rounding import one_minus
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -151,15 +151,12 @@ def _submodel(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArr
     exits = np.unique(following[number[following] < 0]).astype(np.int64)
     number[exits] = len(states) + np.arange(len(exits))
     counts = np.append(segment_lengths(model.row_ptr)[states], np.ones(len(exits) + 1))
-    arrays = row_arrays(model, np.concatenate([inside, model.row_ptr[exits], [0]]))
-    successors = np.full(arrays["successor_ptr"][-1], len(counts) - 1, dtype=np.int32)
+    rows = np.concatenate([inside, model.row_ptr[exits], [0]])
+    size = int(segment_lengths(model.successor_ptr)[rows].sum())
+    successors = np.full(size, len(counts) - 1)
     successors[: len(following)] = number[following]
-    submodel = replace(
-        model, row_ptr=starts(counts), successors=successors, initial=np.array([0]), labels={},
-        rewards={}, variables=(), valuations=np.empty((0, 0), dtype=np.int32), formulas={},
-        provenance=None, **arrays,
-    )  # fmt: skip
-    return submodel, exits
+    initial = np.array([0])
+    return taking(bare(model), slice(None), rows, counts, successors, initial=initial), exits
 
 
 def _paying(

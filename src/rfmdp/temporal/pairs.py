@@ -25,7 +25,7 @@ import numpy as np
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import Restriction
+from rfmdp.model.derived import Restriction
 from rfmdp.objective import MAX
 from rfmdp.outer.backups import Faces
 from rfmdp.outer.graph import Graph

@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import Restriction, restrict
+from rfmdp.model.derived import Restriction, restrict
 from rfmdp.objective import MAX, MIN, Direction, Parity, Spec
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.region import components

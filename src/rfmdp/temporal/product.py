@@ -17,8 +17,8 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.unroll import remembering, row_arrays
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.derived import remembering, taking
 from rfmdp.objective import (
     Globally,
     Objective,
@@ -338,15 +338,11 @@ def product_of_pairs(
     decided = table.decided[memory[here]]
     following = np.where(decided, 0, table.delta[memory[here], letter[after]])
     successors = np.where(decided, here, number[following, after])
-    model = replace(
-        base,
-        row_ptr=starts(segment_lengths(base.row_ptr)[states]),
-        successors=successors.astype(np.int32),
+    model = taking(
+        base, states, rows, segment_lengths(base.row_ptr)[states], successors,
         initial=number[table.delta[0, letter[base.initial]], base.initial].astype(np.int64),
-        labels={name: holds[states] for name, holds in base.labels.items()},
-        rewards={k: Rewards(r.state[states], r.row[rows]) for k, r in base.rewards.items()},
-        **row_arrays(base, rows),
-    )
+        provenance=base.provenance,
+    )  # fmt: skip
     model = remembering(model, base, MEMORY, memory, states)
     return Product(model, base, states, memory, start, formula, table, kind)
 

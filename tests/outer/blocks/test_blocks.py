@@ -10,13 +10,13 @@ from hypothesis import given, settings, strategies as st
 from language.random_models import model_texts
 from outer.random_specs import specs, tiny_model
 from rfmdp.errors import ModelError, PrismError, UnsupportedError
-from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.language.build import build_blocked, build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model
 from rfmdp.model import blocked
 from rfmdp.model.blocked import BlockedMDP, BlockStore, PackedBlock, block_count, pack, unpack
-from rfmdp.model.unroll import restrict
+from rfmdp.model.derived import restrict
 from rfmdp.objective import (
     MAX,
     MIN,

@@ -43,9 +43,9 @@ def check(
     started = time.perf_counter()
     built = build_written(read_blueprint(model), values, also_known=open_constants(requests))
     print("\n".join(_facts(built, time.perf_counter() - started)))
-    report = rfmdp.validate(built)
-    print(report)
-    failed = not report.valid
+    issues = rfmdp.validate(built)
+    print("\n".join(issues) or "The model is well formed.")
+    failed = bool(issues)
     for one in requests:
         try:
             kind = one.bind(built, values).type.value
