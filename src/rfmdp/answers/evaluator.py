@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.answers.exact_thresholds import TURNED, decided, read
+from rfmdp.answers.exact_thresholds import decided, read
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, apply_filter, combine, compare
 from rfmdp.answers.specification import directions, number, probability, reward
@@ -43,6 +43,7 @@ from rfmdp.temporal.solve import first_states, with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
+TURNED = str.maketrans("<>", "><")
 LISTS = ("print", "printall")
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
@@ -256,15 +257,18 @@ def measure(
     quantity = _with_certainties(_quantity(solution), solution, interest)
     if bound is None:
         return solution, quantity, None
-    verdict = _decided(quantity, bound, solution, interest)
+    verdict = _compared(quantity, bound)
     two_sided = solution.lower is not None and solution.upper is not None
     if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
         sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
         solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
         quantity = _quantity(solution)
         second = _compared(quantity, bound)
-        sure, possible = verdict.lower | second.lower, verdict.upper & second.upper
-        verdict = Quantity(Type.BOOL, sure, sure, possible)
+        lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
+        exact = decided(solution, bound.operator, _threshold(bound), (lower < upper) & interest)
+        for state, holds in exact.items():
+            lower[state] = upper[state] = holds
+        verdict = Quantity(Type.BOOL, lower, lower, upper)
     return solution, quantity, verdict
 
 
@@ -292,20 +296,6 @@ def _quantity(solution: Solution) -> Quantity:
     if (solution.lower if low else solution.upper) is None:  # the method proves the other side
         low = not low
     return Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
-
-
-def _decided(
-    quantity: Quantity, bound: tree.Bound, solution: Solution, interest: BoolArray
-) -> Quantity:
-    """Return where a quantity meets a bound, by its bounds and then by exact values."""
-    verdict = _compared(quantity, bound)
-    open_ = ~verdict.known & interest
-    if not open_.any():
-        return verdict
-    lower, upper = verdict.lower.copy(), verdict.upper.copy()
-    for state, met in decided(solution, bound.operator, _threshold(bound), open_).items():
-        lower[state] = upper[state] = met
-    return Quantity(Type.BOOL, lower, lower, upper)
 
 
 def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
