@@ -9,7 +9,7 @@ import pytest
 
 from chain_cost import chain_cost
 from processes import LIMIT, PATIENT, process, wait_for_line
-from rfmdp.answers import batch
+from rfmdp.answers import answer
 from rfmdp.cli import output
 from rfmdp.cli.main import run
 from rfmdp.domains import domain, domain_spec
@@ -80,7 +80,7 @@ def ctrl_c(monkeypatch):
 def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, capsys):
     """A solver that catches Ctrl-C returns what it has; the command still ends with 130."""
     asked = []
-    check = batch.check
+    check = answer.check
 
     def interrupted(model, prop, **words):
         asked.append(prop.text)
@@ -89,7 +89,7 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
         except KeyboardInterrupt:
             return check(model, prop, **words)
 
-    monkeypatch.setattr(batch, "check", interrupted)
+    monkeypatch.setattr(answer, "check", interrupted)
     prop = "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"
     assert run(["solve", "m.prism", "--const", "N=3", "--prop", prop]) == 130
     assert asked == ["Pmax=? [ F x=1 ]"]
@@ -98,7 +98,7 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
 
 STUBBORN = """
 import sys, time
-from rfmdp.answers import batch
+from rfmdp.answers import answer
 from rfmdp.cli import output
 from rfmdp.cli.main import run
 
@@ -112,7 +112,7 @@ def stubborn(*args, **words):
         except KeyboardInterrupt:
             pass
 
-batch.check = stubborn
+answer.check = stubborn
 sys.exit(run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"]))
 """
 

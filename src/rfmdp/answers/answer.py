@@ -1,25 +1,32 @@
-"""Ask a property of a model: the answer with proven bounds.
+"""Ask properties of a model: answers with proven bounds.
 
-It is one value, picked as PRISM picks it: at the initial state, or the range over several initial
-states; of truth values, whether all of them satisfy the property.
+An answer is one value, picked as PRISM picks it: at the initial state, or the range over several
+initial states; of truth values, whether all of them satisfy the property. Of many questions about
+one model, which is built once, each is answered or fails by itself, within a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rfmdp.answers.evaluator import PropertyEvaluator
-from rfmdp.answers.property import Property, parse_property
+from rfmdp.answers.property import Property, backward_steps, parse_properties, parse_property
 from rfmdp.answers.quantity import Quantity
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError, UnsupportedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.ast import ModelType
+from rfmdp.language.check_properties import check_property, require_supported
+from rfmdp.language.checked import CheckedModel, Work
 from rfmdp.language.constants import Constants, plain_values
 from rfmdp.language.expressions import Type
+from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
@@ -27,7 +34,12 @@ from rfmdp.outer.solution import Solution, Status
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.types import BoolArray
 
+if TYPE_CHECKING:
+    from rfmdp.opening import Blueprint
+
 Value = bool | int | float | tuple[float, float]
+Build = Callable[[Collection[str], Work | None, Progress], AnyModel]
+"""Called as build(constants of the properties, what they ask of the model, progress)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,31 +140,19 @@ def check(
     """
     request = parse_property(prop) if isinstance(prop, str) else prop
     request = replace(request, constants={**request.constants, **plain_values(constants)})
-    bound = request.bind(model)
-    limits = limits or Limits()
-    evaluator = PropertyEvaluator(model, bound, inner, limits, automaton)
+    evaluator = PropertyEvaluator(model, request.bind(model), inner, limits, automaton)
     least, most = evaluator.answer()
-    return _answer(request, evaluator, least, most)
-
-
-def _answer(
-    prop: Property, evaluator: PropertyEvaluator, least: Quantity, most: Quantity
-) -> Answer:
     status = _status(least, most, evaluator)
-    certified = status is Status.CERTIFIED
     low, high = least.lower[0], most.upper[0]
     value: Value | None
-    side = 0
+    value, side = _proven_value(most, status)
     if most.type is Type.BOOL:
-        value = bool(most.value[0]) if most.known[0] else None
         low, high = _bounded(evaluator)
-    elif least is most:
-        value, side = _proven_value(most, certified)
-    else:
-        ends = _proven_value(least, certified)[0], _proven_value(most, certified)[0]
+    elif least is not most:
+        ends, side = (_proven_value(least, status)[0], value), 0
         value = None if None in ends else ends  # type: ignore[assignment]
     return Answer(
-        prop.text,
+        request.text,
         most.type,
         value,
         None if low == -np.inf else float(low),
@@ -165,20 +165,22 @@ def _answer(
         tuple(evaluator.solutions),
         tuple(_listing(evaluator)),
         evaluator.is_solution,
-        evaluator.model,
+        model,
     )
 
 
-def _proven_value(number: Quantity, certified: bool) -> tuple[int | float | None, int]:
-    """Return the number to report and the side that it is a bound from; None if nothing is proven.
+def _proven_value(number: Quantity, status: Status) -> tuple[bool | int | float | None, int]:
+    """Return the value to report and the side that it is a bound from; None if nothing is proven.
 
     A side that nobody proved is infinite. A number between the bounds counts if they are close.
     """
     low, value, high = number.lower[0], number.value[0], number.upper[0]
-    if np.isnan(value) or (not certified and low != high and value in (-np.inf, np.inf)):
-        return None, 0
+    if number.type is Type.BOOL:
+        return bool(value) if low == high else None, 0
+    certified = status is Status.CERTIFIED
     side = -1 if value == low else int(value == high)
-    if side == 0 and not certified:
+    endless = not certified and low != high and value in (-np.inf, np.inf)
+    if np.isnan(value) or endless or (side == 0 and not certified):
         return None, 0
     return (int(value) if number.type is Type.INT and np.isfinite(value) else float(value)), side
 
@@ -249,3 +251,166 @@ def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]
                 yield state, bool(value) if numbers.known[state] else None
         elif value or name == "printall":
             yield state, int(value) if numbers.type is Type.INT else float(value)
+
+
+class Built(NamedTuple):
+    """The model that questions are about, and how long it took to build it."""
+
+    model: AnyModel
+    seconds: float
+
+
+class Answered(NamedTuple):
+    """The answer to a question, and how long it took."""
+
+    prop: Property
+    answer: Answer
+    seconds: float
+
+
+class Failed(NamedTuple):
+    """A question that was not answered, and why."""
+
+    prop: Property
+    error: RfmdpError
+    late: bool = False  # whether no time was left for it
+
+
+def check_all(
+    model: AnyModel | Blueprint,
+    properties: Sequence[Property] | str,
+    *,
+    inner: Inner | None = None,
+    limits: Limits | None = None,
+    constants: Constants | None = None,
+    build: Build | None = None,
+    progress: Progress | None = None,
+    automaton: HoaAutomaton | None = None,
+) -> Iterator[Built | Answered | Failed]:
+    """Answer all properties about a model, one after the other; one that fails stops no other.
+
+    Mistakes of properties are found before the model is built, where its text tells. What comes
+    first is the model, unless no property fits it. A model that is only read may come by its
+    factors (`LatticeMDP`) where all properties have a bound of steps and that is less work.
+
+    Parameters
+    ----------
+    model
+        Built, or read only (`read_model`).
+    properties
+        Parsed, or a text with any number of them.
+    limits
+        As for `solve`; `seconds` are for building and one answer together.
+    constants
+        Values of constants that the model and the properties leave open.
+    build
+        How to build a model that is only read; by default as it stands.
+    progress
+        Called while the model is built, as progress(states, transitions): how many there are.
+
+    Raises
+    ------
+    RfmdpError
+        If the model cannot be built.
+
+    Examples
+    --------
+    >>> from rfmdp.language.load import parse_prism
+    >>> coin = parse_prism("dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); "
+    ...                    "[] x>0 -> true; endmodule")
+    >>> texts = "P=? [ X x=1 ]; P=? [ X x==1 ]; P>=1 [ F x>0 ];"
+    >>> [getattr(item, "answer", item.__class__.__name__) for item in check_all(coin, texts)]
+    ['Built', Answer(P=? [ X x=1 ]: 0.5, certified, exact), 'Failed', \
+Answer(P>=1 [ F x>0 ]: True, certified, exact)]
+    """
+    started = time.monotonic()
+    limits, constants = limits or Limits(), dict(constants or {})
+    requests = parse_properties(properties) if isinstance(properties, str) else list(properties)
+    errors = misfits(model, requests, constants)
+    if requests and None not in errors:  # nothing to build the model for
+        yield from (Failed(prop, e) for prop, e in zip(requests, errors, strict=True) if e)
+        return
+    deadline = started + limits.seconds
+
+    def in_time(states: int, transitions: int) -> None:
+        _seconds_left(deadline)
+        if progress is not None:
+            progress(states, transitions)
+
+    try:
+        if isinstance(model, AnyModel):
+            built = model
+        else:
+            names, work = open_constants(requests), work_of(model, requests, constants)
+            if build is not None:
+                built = build(names, work, in_time)
+            else:
+                built = model.build_for(work, constants, also_known=names, progress=in_time)
+        yield Built(built, time.monotonic() - started)
+        limits = replace(limits, seconds=_seconds_left(deadline))
+    except NotCertifiedError as late:
+        yield from (Failed(prop, late, late=True) for prop in requests)
+        return
+    for prop, error in zip(requests, errors, strict=True):
+        begun = time.monotonic()
+        try:
+            if error is not None:
+                raise error
+            answer = check(
+                built, prop, inner=inner, limits=limits, constants=constants, automaton=automaton
+            )
+            yield Answered(prop, answer, time.monotonic() - begun)
+        except RfmdpError as failure:
+            yield Failed(prop, failure)
+
+
+def misfits(
+    model: AnyModel | Blueprint, properties: Sequence[Property], constants: Constants
+) -> list[PrismError | None]:
+    """Return the errors of properties that do not fit a model, as far as its text tells them."""
+    errors = [_misfit(prop, None, constants) for prop in properties]
+    if isinstance(model, AnyModel) or all(error is not None for error in errors):
+        return errors
+    names = model.names(constants, open_constants(properties))
+    return errors if names is None else [_misfit(prop, names, constants) for prop in properties]
+
+
+def open_constants(properties: Sequence[Property]) -> set[str]:
+    """Return the names of constants that properties leave open."""
+    return {c.name for p in properties for c in p.file.constants if c.value is None}
+
+
+def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:
+    try:
+        if names is None:
+            require_supported(prop.parsed.expression, prop.file.source)
+        else:
+            check_property(prop.parsed, prop.file, names, {**prop.constants, **constants})
+    except PrismError as error:
+        return error
+    return None
+
+
+def work_of(
+    blueprint: Blueprint, properties: Sequence[Property], constants: Constants
+) -> Work | None:
+    """Return what all properties that fit ask of the model; None: that is not known."""
+    names = blueprint.names(constants, open_constants(properties))
+    if names is None:
+        return None
+    questions = []
+    for prop in properties:
+        with suppress(PrismError):
+            inputs = {**prop.constants, **constants}
+            checked = check_property(prop.parsed, prop.file, names, inputs)
+            questions.append((checked.expression, prop.states))
+    return backward_steps(questions) if questions else None
+
+
+def _seconds_left(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0.0:
+        raise NotCertifiedError(
+            "The model was not built in time, so nothing is proven; try a larger limit."
+        )
+    return seconds

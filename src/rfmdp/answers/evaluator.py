@@ -15,9 +15,8 @@ from functools import partial
 import numpy as np
 
 from rfmdp.answers.exact_thresholds import decided, read
-from rfmdp.answers.property import Property
+from rfmdp.answers.property import directions, number, probability, reward
 from rfmdp.answers.quantity import Quantity, apply_filter, combine, compare
-from rfmdp.answers.specification import directions, number, probability, reward
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -48,12 +47,6 @@ LISTS = ("print", "printall")
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
 
-def states_where(model: AnyModel, prop: Property) -> BoolArray:
-    """Return where a state formula holds, (S,)."""
-    bound = prop.bind(model)
-    return PropertyEvaluator(model, bound, None, Limits()).decided(bound.expression)
-
-
 class PropertyEvaluator:
     """Evaluates one property on one model."""
 
@@ -61,15 +54,13 @@ class PropertyEvaluator:
         self,
         model: AnyModel,
         prop: CheckedProperty,
-        inner: Inner | None,
-        limits: Limits,
+        inner: Inner | None = None,
+        limits: Limits | None = None,
         automaton: HoaAutomaton | None = None,
     ) -> None:
-        self.model, self.prop, self.names = model, prop, prop.scope
+        self.model, self.kind, self.prop = model, model_type(model), prop
         self.source = prop.scope.source
-        self.kind = model_type(model)
-        self.inner = Exact() if inner is None else inner
-        self.limits, self.automaton = limits, automaton
+        self.inner, self.limits, self.automaton = inner or Exact(), limits or Limits(), automaton
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
@@ -188,14 +179,46 @@ class PropertyEvaluator:
 
     def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:
         """Return the value of a specification, or where it meets a bound; remember how."""
-        solution, quantity, verdict = measure(
-            self.model, spec, bound, inner=self.inner, limits=self.limits, interest=interest
-        )
+        solution, quantity, verdict = self._solved(self.model, spec, bound, interest)
         self.solutions.append(solution)
         if verdict is None:
             return quantity
         self.bounded.append(quantity)
         return verdict
+
+    def _solved(
+        self, model: AnyModel, spec: Spec, bound: tree.Bound | None, interest: BoolArray
+    ) -> tuple[Solution, Quantity, Quantity | None]:
+        """Return a solution, its value in every state, and where that meets a bound, if any.
+
+        interest : (S,) where the value is found as precisely as wanted, or compared
+        """
+        request = spec.objective
+        if isinstance(request, Temporal | TemporalReward):
+            product = make_product(written(model), request, interest)
+            spec = replace(spec, objective=product.objective(request))
+            begins = first_states(product, interest)
+            solution, quantity, verdict = self._solved(product.model, spec, bound, begins)
+            met = None if verdict is None else _of_base(verdict, product)
+            return replace(solution, product=product), _of_base(quantity, product), met
+        find = partial(solve, model, spec, inner=self.inner, states=interest)
+        solution = find(limits=self.limits)
+        quantity = _with_certainties(_quantity(solution), solution, interest)
+        if bound is None:
+            return solution, quantity, None
+        verdict = _compared(quantity, bound)
+        two_sided = solution.lower is not None and solution.upper is not None
+        if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
+            sharper = replace(self.limits, precision=SHARPER, measure=Measure.ABSOLUTE)
+            solution = find(limits=sharper, warm=solution)
+            quantity = _quantity(solution)
+            second = _compared(quantity, bound)
+            lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
+            exact = decided(solution, bound.operator, _threshold(bound), (lower < upper) & interest)
+            for state, holds in exact.items():
+                lower[state] = upper[state] = holds
+            verdict = Quantity(Type.BOOL, lower, lower, upper)
+        return solution, quantity, verdict
 
     def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
         where = np.ones(self.model.states, dtype=np.bool_)
@@ -210,13 +233,13 @@ class PropertyEvaluator:
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
         if isinstance(expr, Literal) and expr.type is Type.BOOL:
             return Quantity.exact(expr.type, np.full(self.model.states, expr.value))
-        kind = type_of(expr, self.names.variable_types(), self.source)
+        kind = type_of(expr, self.prop.scope.variable_types(), self.source)
         if isinstance(self.model, LatticeMDP):
-            formula = partial(evaluate_states, expr, self.names)
+            formula = partial(evaluate_states, expr, self.prop.scope)
             return Quantity.exact(kind, self.model.evaluate(formula, DTYPE[kind]))
         valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
         states = np.flatnonzero(interest)
-        values = evaluate_states(expr, self.names, valuations, states)
+        values = evaluate_states(expr, self.prop.scope, valuations, states)
         everywhere = np.zeros(self.model.states, dtype=values.dtype)
         everywhere[states] = values
         return Quantity.exact(kind, everywhere)
@@ -229,47 +252,6 @@ class PropertyEvaluator:
         if fold(expr, depth) > DEEPEST:
             reason = f"P, R and filters must be nested at most {DEEPEST} deep"
             raise self.source.error(expr.position, reason)
-
-
-def measure(
-    model: AnyModel,
-    spec: Spec,
-    bound: tree.Bound | None,
-    *,
-    inner: Inner,
-    limits: Limits,
-    interest: BoolArray,
-) -> tuple[Solution, Quantity, Quantity | None]:
-    """Return a solution, its value in every state, and where that meets a bound if there is one.
-
-    interest : (S,) where the value is found as precisely as wanted, or compared
-    """
-    request = spec.objective
-    if isinstance(request, Temporal | TemporalReward):
-        product = make_product(written(model), request, interest)
-        solution, quantity, verdict = measure(
-            product.model, replace(spec, objective=product.objective(request)), bound,
-            inner=inner, limits=limits, interest=first_states(product, interest),
-        )  # fmt: skip
-        met = None if verdict is None else _of_base(verdict, product)
-        return replace(solution, product=product), _of_base(quantity, product), met
-    solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    quantity = _with_certainties(_quantity(solution), solution, interest)
-    if bound is None:
-        return solution, quantity, None
-    verdict = _compared(quantity, bound)
-    two_sided = solution.lower is not None and solution.upper is not None
-    if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
-        sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
-        solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
-        quantity = _quantity(solution)
-        second = _compared(quantity, bound)
-        lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
-        exact = decided(solution, bound.operator, _threshold(bound), (lower < upper) & interest)
-        for state, holds in exact.items():
-            lower[state] = upper[state] = holds
-        verdict = Quantity(Type.BOOL, lower, lower, upper)
-    return solution, quantity, verdict
 
 
 def _of_base(quantity: Quantity, product: Product) -> Quantity:

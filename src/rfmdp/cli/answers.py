@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfmdp import __version__
-from rfmdp.answers.answer import Answer, Value
-from rfmdp.answers.batch import Answered, Built, Failed, check_all
+from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, check_all
 from rfmdp.answers.property import Property
 from rfmdp.cli.arguments import Experiment, inner_method
 from rfmdp.cli.models import build_model, command_line

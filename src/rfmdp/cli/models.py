@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rfmdp.answers.batch import misfits, open_constants
-from rfmdp.answers.property import Property, load_properties, parse_properties
+from rfmdp.answers.answer import misfits, open_constants
+from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, standard_input
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.archive import load_record
 from rfmdp.language.checked import Work
+from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
@@ -180,10 +181,10 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
 
 def _load(file: str) -> list[Property]:
     if file == STANDARD_INPUT:
-        return parse_properties(standard_input("properties"), filename="<standard input>")
+        return parse_properties(standard_input("properties"), "<standard input>")
     if "[" in file and not Path(file).exists():
         raise FileError(f"{file}: no such file; give the text of a property with --prop.")
-    return load_properties(file)
+    return parse_properties(read_text(file), file)
 
 
 def _named(text: str, listed: list[Property]) -> list[Property]:
@@ -198,7 +199,7 @@ def _named(text: str, listed: list[Property]) -> list[Property]:
     named = [prop for prop in listed if prop.name == word.strip('"')]
     if named:
         return named
-    properties = parse_properties(text, filename="--prop")
+    properties = parse_properties(text, "--prop")
     if not listed:
         return properties
     joined = []

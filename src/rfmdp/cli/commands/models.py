@@ -35,7 +35,7 @@ def check(
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
     """
     import rfmdp
-    from rfmdp.answers.batch import open_constants
+    from rfmdp.answers.answer import open_constants
     from rfmdp.cli.models import build_written, chosen_properties, read_blueprint
 
     values = constants(const)

@@ -71,7 +71,7 @@ def solve(
     2: finished, but not certified. A domain has a property of its own.
     """
     started = time.monotonic()
-    from rfmdp.answers.batch import in_blocks
+    from rfmdp.answers.answer import work_of
     from rfmdp.cli.answers import Printer, replies, replies_of_run, write_files
     from rfmdp.cli.models import properties_about, read_blueprint
     from rfmdp.kernels.decorator import interpreting
@@ -105,7 +105,9 @@ def solve(
         "limits": limits, "automaton": automaton, "verbose": verbose,
     }  # fmt: skip
     together = scheduler is not None and len(runs) == 1 and inner == "exact"
-    together = together and in_blocks(blueprint, requests, runs[0].constants)
+    if together:  # can it be solved in blocks?
+        together = blueprint.parsed is not None
+        together &= work_of(blueprint, requests, runs[0].constants) is not None
     printer = Printer(as_json=as_json, quiet=quiet)
     with interpreting():
         if together or (len(runs) == 1 and scheduler is None):
