@@ -147,7 +147,7 @@ def check(
     value: Value | None
     value, side = _proven_value(most, status)
     if most.type is Type.BOOL:
-        low, high = _bounded(evaluator)
+        low, high = evaluator.bounds()
     elif least is not most:
         ends, side = (_proven_value(least, status)[0], value), 0
         value = None if None in ends else ends  # type: ignore[assignment]
@@ -228,15 +228,6 @@ def _closed(number: Quantity, evaluator: PropertyEvaluator) -> bool:
     lower, upper = (np.asarray(x, dtype=np.float64) for x in (number.lower, number.upper))
     everywhere = np.ones(len(lower), dtype=np.bool_)
     return evaluator.limits.closed(lower, upper, everywhere, max(sizes, default=1.0))
-
-
-def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
-    """Return bounds of the number that a truth value at the initial state is about, if just one."""
-    bounded, initial = evaluator.bounded, evaluator.model.initial
-    if not evaluator.about_one_number or len(bounded) != 1 or len(initial) != 1:
-        return -np.inf, np.inf
-    state = int(initial[0])
-    return float(bounded[0].lower[state]), float(bounded[0].upper[state])
 
 
 def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:

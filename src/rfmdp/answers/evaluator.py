@@ -7,6 +7,7 @@ proven bounds in every state.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.answers.exact_thresholds import decided, read
+from rfmdp.answers.exact_thresholds import exact_values, read
 from rfmdp.answers.property import directions, number, probability, reward
 from rfmdp.answers.quantity import Quantity, apply_filter, combine, compare
 from rfmdp.errors import NotCertifiedError, PrismWarning
@@ -42,7 +43,7 @@ from rfmdp.temporal.solve import first_states, with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
-TURNED = str.maketrans("<>", "><")
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 LISTS = ("print", "printall")
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
@@ -68,13 +69,15 @@ class PropertyEvaluator:
         self.is_solution = False  # whether the last solution says all that the property asks
         self._check_depth()
 
-    @property
-    def about_one_number(self) -> bool:
-        """Whether the property compares just one P or R with a number, outside of any filter."""
+    def bounds(self) -> tuple[float, float]:
+        """Return bounds of the number that the initial truth value is about, if it is just one."""
         outermost = nodes(self.prop.expression, leaves=OPERATORS)
-        operators = [node for node in outermost if isinstance(node, OPERATORS)]
-        operator = operators[0] if len(operators) == 1 else None
-        return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
+        limits = [getattr(x, "bound", None) for x in outermost if isinstance(x, OPERATORS)]
+        one_number = len(limits) == 1 and limits[0] is not None
+        if not one_number or len(self.bounded) != 1 or len(self.model.initial) != 1:
+            return -np.inf, np.inf
+        state = int(self.model.initial[0])
+        return float(self.bounded[0].lower[state]), float(self.bounded[0].upper[state])
 
     def answer(self) -> tuple[Quantity, Quantity]:
         """Return the least and the largest value of a property, by PRISM's rules.
@@ -116,14 +119,9 @@ class PropertyEvaluator:
 
         It is decided by the exact method: one that proves a single side rarely could.
         """
-        everywhere = np.ones(self.model.states, dtype=np.bool_)
-        outer = self.inner
-        self.inner = Exact()
-        try:
-            truth = self.quantity(expr, everywhere)
-        finally:
-            self.inner = outer
-        method = outer.name
+        asked, self.inner = self.inner, Exact()
+        truth = self.quantity(expr, np.ones(self.model.states, dtype=np.bool_))
+        self.inner, method = asked, asked.name
         if method != "exact" and any(isinstance(node, OPERATORS) for node in nodes(expr)):
             warnings.warn(
                 "A formula inside another is decided by the exact method, not by "
@@ -164,22 +162,13 @@ class PropertyEvaluator:
             indicator = Quantity.exact(Type.DOUBLE, self.decided(node.path))
             return indicator if node.bound is None else _compared(indicator, node.bound)
         self.natures.append((agent, nature))
-        if not negated:
-            self.is_solution = node is self.prop.expression and node.bound is None
-            spec = Spec(objective, agent, nature)
-            if isinstance(node, tree.Probability):
-                spec = with_automaton(spec, self.automaton)
-            return self._measure(spec, node.bound, interest)
-        spec = Spec(objective, agent.opposite, nature.opposite)
-        if node.bound is None:
-            return self._measure(spec, None, interest).one_minus()
-        met = self._measure(spec, _turned(node.bound), interest)
-        self.bounded.append(self.bounded.pop().one_minus())
-        return met
-
-    def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:
-        """Return the value of a specification, or where it meets a bound; remember how."""
-        solution, quantity, verdict = self._solved(self.model, spec, bound, interest)
+        self.is_solution = node is self.prop.expression and node.bound is None and not negated
+        if negated:
+            agent, nature = agent.opposite, nature.opposite
+        spec = Spec(objective, agent, nature)
+        if isinstance(node, tree.Probability):
+            spec = with_automaton(spec, self.automaton)
+        solution, quantity, verdict = self._solved(self.model, spec, negated, node.bound, interest)
         self.solutions.append(solution)
         if verdict is None:
             return quantity
@@ -187,23 +176,29 @@ class PropertyEvaluator:
         return verdict
 
     def _solved(
-        self, model: AnyModel, spec: Spec, bound: tree.Bound | None, interest: BoolArray
+        self,
+        model: AnyModel,
+        spec: Spec,
+        negated: bool,
+        bound: tree.Bound | None,
+        interest: BoolArray,
     ) -> tuple[Solution, Quantity, Quantity | None]:
-        """Return a solution, its value in every state, and where that meets a bound, if any.
+        """Return a solution, the number in every state, and where that meets a bound, if any.
 
-        interest : (S,) where the value is found as precisely as wanted, or compared
+        negated : whether the number is one minus the solution's value
+        interest : (S,) where it is found as precisely as wanted, or compared
         """
         request = spec.objective
         if isinstance(request, Temporal | TemporalReward):
             product = make_product(written(model), request, interest)
             spec = replace(spec, objective=product.objective(request))
             begins = first_states(product, interest)
-            solution, quantity, verdict = self._solved(product.model, spec, bound, begins)
+            solution, quantity, verdict = self._solved(product.model, spec, False, bound, begins)
             met = None if verdict is None else _of_base(verdict, product)
             return replace(solution, product=product), _of_base(quantity, product), met
         find = partial(solve, model, spec, inner=self.inner, states=interest)
         solution = find(limits=self.limits)
-        quantity = _with_certainties(_quantity(solution), solution, interest)
+        quantity = _with_certainties(_quantity(solution, negated), solution, interest)
         if bound is None:
             return solution, quantity, None
         verdict = _compared(quantity, bound)
@@ -211,12 +206,11 @@ class PropertyEvaluator:
         if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
             sharper = replace(self.limits, precision=SHARPER, measure=Measure.ABSOLUTE)
             solution = find(limits=sharper, warm=solution)
-            quantity = _quantity(solution)
+            quantity = _quantity(solution, negated)
             second = _compared(quantity, bound)
             lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
-            exact = decided(solution, bound.operator, _threshold(bound), (lower < upper) & interest)
-            for state, holds in exact.items():
-                lower[state] = upper[state] = holds
+            for state, value in exact_values(solution, (lower < upper) & interest).items():
+                lower[state] = upper[state] = COMPARISONS[bound.operator](value, _threshold(bound))
             verdict = Quantity(Type.BOOL, lower, lower, upper)
         return solution, quantity, verdict
 
@@ -263,9 +257,10 @@ def _of_base(quantity: Quantity, product: Product) -> Quantity:
     return Quantity(quantity.type, *(np.where(begins, x[product.start], y) for x, y in ends))
 
 
-def _quantity(solution: Solution) -> Quantity:
+def _quantity(solution: Solution, negated: bool) -> Quantity:
     """Return the bounds of a solution; the value is a proven side, the guaranteed one if it can be.
 
+    Negated is one minus that.
     Nobody has a choice in a chain: there the value is between the bounds, once they are close.
     """
     lower = np.full_like(solution.value, -np.inf) if solution.lower is None else solution.lower
@@ -277,16 +272,17 @@ def _quantity(solution: Solution) -> Quantity:
     low = spec.nature is not MAX if kind is ModelType.IDTMC else spec.agent is MAX
     if (solution.lower if low else solution.upper) is None:  # the method proves the other side
         low = not low
-    return Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
+    quantity = Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
+    return quantity.one_minus() if negated else quantity
 
 
 def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
     """Return where a quantity meets a bound."""
-    value = float(number(bound.value))
+    value, exact = float(number(bound.value)), _threshold(bound)
     lower = upper = value
-    if np.isfinite(value) and _threshold(bound) != read(value):  # no float stands for it
-        lower = np.nextafter(value, -np.inf) if value > _threshold(bound) else value
-        upper = np.nextafter(value, np.inf) if value < _threshold(bound) else value
+    if np.isfinite(value) and exact != read(value):  # no float stands for it
+        lower = np.nextafter(value, -np.inf) if value > exact else value
+        upper = np.nextafter(value, np.inf) if value < exact else value
     ends = (np.full(len(quantity.value), end) for end in (lower, value, upper))
     return compare(bound.operator, quantity, Quantity(Type.DOUBLE, *ends))
 
@@ -295,14 +291,6 @@ def _threshold(bound: tree.Bound) -> Fraction:
     """Return the number that a bound was written as."""
     assert isinstance(bound.value, Literal)  # the static checks evaluated it
     return read(float(bound.value.value)) if bound.value.exact is None else bound.value.exact
-
-
-def _turned(bound: tree.Bound) -> tree.Bound:
-    """Return the bound that x meets where 1 - x meets the given one."""
-    threshold = 1 - _threshold(bound)
-    return replace(
-        bound, operator=bound.operator.translate(TURNED), value=Literal(float(threshold), threshold)
-    )
 
 
 def _with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
@@ -334,12 +322,12 @@ def _certain_states(problem: Problem, value: float) -> BoolArray:
     one_is_enough = (problem.agent is MAX) == (value == 1.0)
     join = np.logical_or if one_is_enough else np.logical_and
     holds: BoolArray = problem.start == value
-    last: tuple[BackwardStep, BoolArray] | None = None
+    stable: BackwardStep | None = None  # which changes nothing if it is done again
     for step in problem.steps:
-        if last is not None and last[0] is step and np.array_equal(last[1], holds):
-            continue  # the same step again changes nothing
-        last = step, holds
+        if step is stable:
+            continue
+        before = holds
         rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
-        holds = join.reduceat(rows, model.row_ptr[:-1])
-        holds = np.where(step.fixed, step.given == value, holds)
+        holds = np.where(step.fixed, step.given == value, join.reduceat(rows, model.row_ptr[:-1]))
+        stable = step if np.array_equal(holds, before) else None
     return holds

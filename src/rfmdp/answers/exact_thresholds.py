@@ -12,7 +12,6 @@ Probabilities that do not sum to one when they are read so are refused.
 from __future__ import annotations
 
 import math
-import operator
 from fractions import Fraction
 from itertools import chain, compress, product as combinations
 from typing import NamedTuple
@@ -35,7 +34,6 @@ OUTCOMES = 8  # of a box
 TRANSITIONS = 20_000  # of the part that is looked at, once per vertex of their row
 BITS = 1 << 23  # of all numbers
 ROUNDS = 3
-COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 Values = dict[int, Fraction]
 
@@ -58,10 +56,8 @@ def read(number: float) -> Fraction:
     return simple if abs(simple - exact) <= NEAR * abs(exact) else exact
 
 
-def decided(
-    solution: Solution, sign: str, threshold: Fraction, where: BoolArray
-) -> dict[int, bool]:
-    """Return whether the value meets a threshold, for some states if that is proven for them."""
+def exact_values(solution: Solution, where: BoolArray) -> Values:
+    """Return the exact values of some states (S,); of none if that is too hard."""
     objective = solution.spec.objective
     if not objective.plain or objective.endless or not isinstance(solution.model, FactoredMDP):
         return {}
@@ -71,8 +67,9 @@ def decided(
         value = find(problem, solution, where)
     except TooHardError:
         return {}
-    true = {s: 1 - x if problem.flipped else x for s, x in value.items()}
-    return {s: COMPARISONS[sign](true[s], threshold) for s in np.flatnonzero(where).tolist()}
+    return {
+        s: 1 - value[s] if problem.flipped else value[s] for s in np.flatnonzero(where).tolist()
+    }
 
 
 class _Row(NamedTuple):
