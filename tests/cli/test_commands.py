@@ -10,9 +10,8 @@ import pytest
 
 import rfmdp
 from processes import LIMIT, python
-from rfmdp.cli.arguments import inner_method
+from rfmdp.cli.arguments import INNER, inner_method
 from rfmdp.cli.main import COMMANDS, run
-from rfmdp.cli.signature import INNER
 from rfmdp.errors import ModelError
 from rfmdp.outer.solution import Status
 

@@ -16,7 +16,7 @@ from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, check_a
 from rfmdp.answers.property import Property
 from rfmdp.cli.arguments import Experiment, inner_method
 from rfmdp.cli.models import build_model, command_line
-from rfmdp.cli.output import (
+from rfmdp.cli.terminal import (
     CERTIFIED,
     NOT_CERTIFIED,
     USER_ERROR,

@@ -18,7 +18,7 @@ from importlib import import_module
 import click
 
 from rfmdp import __version__
-from rfmdp.cli.output import (
+from rfmdp.cli.terminal import (
     CERTIFIED,
     INTERRUPTED,
     NOT_CERTIFIED,

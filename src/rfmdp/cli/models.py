@@ -13,7 +13,7 @@ from typing import Any
 from rfmdp.answers.answer import misfits, open_constants
 from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, standard_input
-from rfmdp.cli.output import showing_progress, spoken_warnings
+from rfmdp.cli.terminal import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.archive import load_record
 from rfmdp.language.checked import Work

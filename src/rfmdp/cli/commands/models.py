@@ -9,54 +9,51 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rfmdp.cli.arguments import constants
-from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain
-from rfmdp.cli.signature import Const, Model, Nominal, Prop, Props, Radius, command
+import rfmdp as rf
+from rfmdp.cli import arguments as args, terminal
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
     from rfmdp.domains.table import Domain
-    from rfmdp.model.arrays import FactoredMDP
 
 WIDTH = 80
 ENDINGS = (".tra", ".umb", ".rfmdp")  # of files that `convert` writes
 
 
-@command
+@args.command
 def check(
-    model: Model,
-    props: Props = None,
-    prop: Prop = (),
-    const: Const = (),
+    model: args.Model,
+    props: args.Props = None,
+    prop: args.Prop = (),
+    const: args.Const = (),
 ) -> int:
     """Read, build and validate a model and its properties.
 
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
     """
-    import rfmdp
     from rfmdp.answers.answer import open_constants
     from rfmdp.cli.models import build_written, chosen_properties, read_blueprint
 
-    values = constants(const)
+    values = args.constants(const)
     requests = chosen_properties(model, props, prop)
     started = time.perf_counter()
     built = build_written(read_blueprint(model), values, also_known=open_constants(requests))
     print("\n".join(_facts(built, time.perf_counter() - started)))
-    report = rfmdp.validate(built)
+    report = rf.validate(built)
     print(report)
     failed = not report.valid
     for one in requests:
         try:
             kind = one.bind(built, values).type.value
         except RfmdpError as error:
-            complain(str(error))
+            terminal.complain(str(error))
             kind, failed = "error", True
         print(f"property    {kind:<8}{one.text}")
-    return USER_ERROR if failed else CERTIFIED
+    return terminal.USER_ERROR if failed else terminal.CERTIFIED
 
 
-def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:
+def _facts(model: rf.FactoredMDP, seconds: float) -> Iterator[str]:
     from rfmdp.language.checked import model_type
 
     largest = int(model.marginals.sizes.max(initial=0))
@@ -77,7 +74,7 @@ def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:
         yield f"{name:<12}{fact or 'none'}"
 
 
-@command
+@args.command
 def domains(
     name: Annotated[str | None, "Domain to describe; all if left out."] = None,
 ) -> None:
@@ -117,13 +114,13 @@ def _description(domain: Domain) -> Iterator[str]:
     yield from ("", f"file       {domain.path}")
 
 
-@command
+@args.command
 def convert(
-    model: Model,
+    model: args.Model,
     target: Annotated[str, "File to write: .tra, .umb or .rfmdp."],
-    const: Const = (),
-    radius: Radius = None,
-    nominal: Nominal = False,
+    const: args.Const = (),
+    radius: args.Radius = None,
+    nominal: args.Nominal = False,
 ) -> None:
     """Write a model in another format.
 
@@ -135,20 +132,18 @@ def convert(
     if place.suffix not in ENDINGS:
         raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
-    write_model(build_written(read_blueprint(model), constants(const), radius, nominal), place)
+    write_model(build_written(read_blueprint(model), args.constants(const), radius, nominal), place)
 
 
-def write_model(model: FactoredMDP, place: Path) -> None:
+def write_model(model: rf.FactoredMDP, place: Path) -> None:
     """Write a model as its ending says; print the files, and a note on what they cannot say."""
-    import rfmdp
-
     if place.suffix == ".rfmdp":
-        rfmdp.save(model, place)
+        rf.save(model, place)
         print(place)
         return
-    write = rfmdp.write_umb if place.suffix == ".umb" else rfmdp.write_prism_explicit
+    write = rf.write_umb if place.suffix == ".umb" else rf.write_prism_explicit
     files = write(model, place)
     if files.note:
-        complain(files.note, kind="note")
+        terminal.complain(files.note, kind="note")
     for path in files.paths:
         print(path)

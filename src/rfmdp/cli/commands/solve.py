@@ -8,39 +8,28 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-from rfmdp.cli.arguments import check_positive, experiments, inner_method
-from rfmdp.cli.signature import (
-    INNER,
-    Jobs,
-    Json,
-    Model,
-    Nominal,
-    Precision,
-    Prop,
-    Props,
-    Quiet,
-    Radius,
-    Scheduler,
-    command,
-)
+import rfmdp as rf
+from rfmdp.cli import arguments as args
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
 
-@command
+@args.command
 def solve(
-    model: Model,
-    props: Props = None,
-    prop: Prop = (),
+    model: args.Model,
+    props: args.Props = None,
+    prop: args.Prop = (),
     const: Annotated[
         tuple[str, ...],
         "--const",
         "Constants: A=1,B=0.5; a range, of a radius too, is a run per value: C=1:3, p=0:0.1:1.",
     ] = (),
-    radius: Radius = None,
-    nominal: Nominal = False,
-    inner: Annotated[str, "--inner", f"How nature's choice in a row is found: {INNER}."] = "exact",
-    precision: Precision = 1e-6,
+    radius: args.Radius = None,
+    nominal: args.Nominal = False,
+    inner: Annotated[
+        str, "--inner", f"How nature's choice in a row is found: {args.INNER}."
+    ] = "exact",
+    precision: args.Precision = 1e-6,
     absolute: Annotated[bool, "--absolute", "The wanted width is absolute."] = False,
     automaton: Annotated[
         str | None,
@@ -52,9 +41,9 @@ def solve(
         "--timeout",
         "Seconds per property, building included; default: no limit.",
     ] = None,
-    jobs: Jobs = None,
-    scheduler: Scheduler = None,
-    as_json: Json = False,
+    jobs: args.Jobs = None,
+    scheduler: args.Scheduler = None,
+    as_json: args.Json = False,
     output: Annotated[
         str | None,
         "-o",
@@ -62,7 +51,7 @@ def solve(
         "File of the solution, for `verify` and so on; .csv: of its policy.",
     ] = None,
     export_policy: Annotated[str | None, "--export-policy", "File of the policy, .csv."] = None,
-    quiet: Quiet = False,
+    quiet: args.Quiet = False,
     verbose: Annotated[bool, "--verbose", "Also print seconds by phase, and sweeps."] = False,
 ) -> int:
     """Answer properties of a model, with proven bounds and a policy.
@@ -75,15 +64,13 @@ def solve(
     from rfmdp.cli.answers import Printer, replies, replies_of_run, write_files
     from rfmdp.cli.models import properties_about, read_blueprint
     from rfmdp.kernels.decorator import interpreting
-    from rfmdp.outer.settings import Limits, Measure
-    from rfmdp.running import run_many
 
-    runs = experiments(const, radius)
-    inner_method(inner)  # a wrong word is known before the model is built
-    check_positive(timeout=timeout, jobs=jobs)
-    limits = Limits(
+    runs = args.experiments(const, radius)
+    args.inner_method(inner)  # a wrong word is known before the model is built
+    args.check_positive(timeout=timeout, jobs=jobs)
+    limits = rf.Limits(
         precision,
-        Measure.ABSOLUTE if absolute else Measure.RELATIVE,
+        rf.Measure.ABSOLUTE if absolute else rf.Measure.RELATIVE,
         math.inf if timeout is None else timeout,
     )
     files = [file for file in (export_policy, output) if file is not None]
@@ -120,6 +107,6 @@ def solve(
                 "with a target, a bound of steps or a discount; leave out --scheduler."
             )
         work = partial(replies_of_run, **request)
-        run_many(work, runs, jobs=jobs, scheduler=scheduler, patience=limits.seconds,
-                 done=printer.show_run)  # fmt: skip
+        rf.run_many(work, runs, jobs=jobs, scheduler=scheduler, patience=limits.seconds,
+                    done=printer.show_run)  # fmt: skip
     return printer.code
