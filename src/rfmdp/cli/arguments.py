@@ -40,14 +40,14 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.inner.methods import METHODS
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from rfmdp.inner.protocol import Inner
     from rfmdp.model.lattice import AnyModel
 
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
 BALL = r"(?:l1|linf|lp\d[^:]*):"  # in front of a radius
+WORD = click.Path(readable=False)  # any text: the shell completes names of files
+WORD.name = "text"
 T = TypeVar("T")
 PROVEN = "leave it out; bounds are always proven, and --precision says how close they get"
 TEXT = "the text of a property is given with --prop"
@@ -111,32 +111,22 @@ def _hint(word: str, names: Collection[str]) -> str:
     return f"{name}: {OTHER_OPTIONS[bare]}" if bare in OTHER_OPTIONS else ""
 
 
-def command(function: Callable[..., int | None]) -> FunctionCommand:
-    """Make a function a command of the same name."""
-    return FunctionCommand(function)
+command = FunctionCommand
 
 
 def _parameter(name: str, kind: Any, default: Any, names: list[str], about: str) -> click.Parameter:
     many = get_origin(kind) is tuple
     single = next((arg for arg in get_args(kind) if arg is not NoneType), kind)
-    settings: dict[str, Any] = {"type": single, "required": default is inspect.Parameter.empty}
+    type_ = WORD if single is str else single
+    settings: dict[str, Any] = {"type": type_, "required": default is inspect.Parameter.empty}
     if default not in (inspect.Parameter.empty, ()):
         settings["default"] = default
-    if single is str:
-        settings["shell_complete"] = _files
     if not names:
         return click.Argument([name], nargs=-1 if many else 1, **settings)
     is_flag = True if single is bool else None  # with False, no value is one (click 8.3)
     return click.Option(
         [name, *names], help=about, is_flag=is_flag, multiple=many, show_default=True, **settings
     )
-
-
-def _files(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Let the shell complete names of files."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(begun, type="file")]
 
 
 # Arguments and options that several commands share.
@@ -339,7 +329,8 @@ def state_number(model: AnyModel, text: str | None) -> int:
         return int(model.initial[0])
     if text.isdecimal() and int(text) < model.states:
         return int(text)
-    words = {name: plain_value(value) for name, value in map(_entry, text.split(","))}
+    pairs = (entry.partition("=")[::2] for entry in text.split(","))
+    words = {name.strip(): plain_value(value.strip()) for name, value in pairs}
     values = {name: int(value) for name, value in words.items() if isinstance(value, int)}
     if len(values) < len(words):
         raise ModelError(
@@ -347,11 +338,6 @@ def state_number(model: AnyModel, text: str | None) -> int:
             f"{text!r}."
         )
     return model.find(**values)
-
-
-def _entry(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name.strip(), value.strip()
 
 
 def check_positive(**options: float | None) -> None:

@@ -200,12 +200,9 @@ def _named(text: str, listed: list[Property]) -> list[Property]:
     if named:
         return named
     properties = parse_properties(text, "--prop")
-    if not listed:
+    if not listed or not properties:
         return properties
-    joined = []
-    for one in properties:
-        both: dict[str, Any] = {
-            k: (*getattr(one.file, k), *getattr(listed[0].file, k)) for k in SHARED
-        }
-        joined.append(replace(one, file=replace(one.file, **both)))
-    return joined
+    both: dict[str, Any] = {
+        k: (*getattr(properties[0].file, k), *getattr(listed[0].file, k)) for k in SHARED
+    }
+    return [replace(one, file=replace(one.file, **both)) for one in properties]

@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
 
 from rfmdp.writing import handling_interrupts, leave_now
@@ -131,16 +131,13 @@ class ShownProgress:
 def showing_progress(what: str, *, quiet: bool = False) -> Iterator[ShownProgress]:
     """Show progress while something runs."""
     shown = ShownProgress(what, quiet)
-    preparing: AbstractContextManager[None] = nullcontext()
-    if "rfmdp.kernels.decorator" in sys.modules:
-        from rfmdp.kernels.decorator import when_compiling
+    with ExitStack() as stack:
+        stack.callback(shown.close)
+        if "rfmdp.kernels.decorator" in sys.modules:
+            from rfmdp.kernels.decorator import when_compiling
 
-        preparing = when_compiling(lambda: shown.say(COMPILING))
-    try:
-        with preparing:
-            yield shown
-    finally:
-        shown.close()
+            stack.enter_context(when_compiling(lambda: shown.say(COMPILING)))
+        yield shown
 
 
 @contextmanager
