@@ -11,34 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfmdp import __version__
-from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, check_all
+import rfmdp as rf
+from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value
 from rfmdp.answers.property import Property
-from rfmdp.cli.arguments import Experiment, inner_method
+from rfmdp.cli import arguments as args, terminal
 from rfmdp.cli.models import build_model, command_line
-from rfmdp.cli.terminal import (
-    CERTIFIED,
-    NOT_CERTIFIED,
-    USER_ERROR,
-    complain,
-    showing_progress,
-    spoken_warnings,
-    stop_if_interrupted,
-)
 from rfmdp.errors import ModelError, RfmdpError
-from rfmdp.formats.files import save
 from rfmdp.language.checked import Work
 from rfmdp.language.expressions import Type
 from rfmdp.model.frontier import Progress
-from rfmdp.model.lattice import AnyModel, LatticeMDP
+from rfmdp.model.lattice import AnyModel
 from rfmdp.model.report import model_sizes
-from rfmdp.objective import MAX, Direction
 from rfmdp.opening import Blueprint
-from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Bounds, shared_digits
-from rfmdp.policies.files import write_policy
-from rfmdp.running import TaskResult
-from rfmdp.temporal.hoa import read_automaton
+from rfmdp.outer.solution import shared_digits
 
 AnswerRecord = dict[str, Any]
 
@@ -48,25 +33,25 @@ class Reply(NamedTuple):
 
     lines: tuple[str, ...] = ()
     record: AnswerRecord | None = None
-    code: int = CERTIFIED
+    code: int = terminal.CERTIFIED
     complaint: str = ""
     answer: Answer | None = None
 
 
-def replies_of_run(run: Experiment, **request: Any) -> list[Reply]:
+def replies_of_run(run: args.Experiment, **request: Any) -> list[Reply]:
     """Return the replies of one run of many; answers with their models stay where they are."""
     listed = [reply._replace(answer=None) for reply in replies(run, quiet=True, **request)]
     return [Reply(("", str(run))), *listed]
 
 
 def replies(
-    run: Experiment,
+    run: args.Experiment,
     *,
     blueprint: Blueprint,
     properties: Sequence[Property],
     nominal: bool,
     inner: str,
-    limits: Limits,
+    limits: rf.Limits,
     automaton: str | None = None,
     scheduler: str | None = None,
     verbose: bool = False,
@@ -84,16 +69,16 @@ def replies(
             also_known=also_known, progress=progress, scheduler=scheduler,
         )  # fmt: skip
 
-    with showing_progress("solving", quiet=quiet) as show:
-        items = check_all(
-            blueprint, properties, inner=inner_method(inner),
+    with terminal.showing_progress("solving", quiet=quiet) as show:
+        items = rf.check_all(
+            blueprint, properties, inner=args.inner_method(inner),
             limits=replace(limits, progress=show.solving), constants=run.constants, build=build,
             progress=show.building,
-            automaton=None if automaton is None else read_automaton(automaton),
+            automaton=None if automaton is None else rf.read_automaton(automaton),
         )  # fmt: skip
         built: Built | None = None
         while True:
-            with spoken_warnings():
+            with terminal.spoken_warnings():
                 item = next(items, None)
             show.clear()
             if item is None:
@@ -103,32 +88,38 @@ def replies(
                 sizes = ", ".join(model_sizes(item.model))
                 yield Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
             else:
-                reply = _reply(run.record(), item, built, inner)
-                if verbose and reply.answer is not None:
-                    *table, result = reply.lines
-                    reply = reply._replace(lines=(*table, *phases(reply.answer), result))
-                yield reply
-            stop_if_interrupted()
+                yield _reply(run.record(), item, built, inner, verbose)
+            terminal.stop_if_interrupted()
 
 
-def _reply(record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str) -> Reply:
+def _reply(
+    record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str, verbose: bool
+) -> Reply:
     prop, title = item.prop, item.prop.text
     if prop.name is not None:
         record, title = record | {"name": prop.name}, f"{prop.name}: {title}"
     if isinstance(item, Failed):
-        text = str(item.error)
-        record |= {"property": prop.text, "status": "error", "error": text.partition("\n")[0]}
-        return Reply(
-            ("", f"property  {title}", "status    error"),
-            record,
-            NOT_CERTIFIED if item.late else USER_ERROR,
-            text,
-        )
+        code = terminal.NOT_CERTIFIED if item.late else terminal.USER_ERROR
+        return _failed(f"property  {title}", record | {"property": prop.text}, item.error, code)
     assert built is not None  # the model comes before all answers
     answer = item.answer
     record |= answer_record(answer, built.model, inner, built.seconds, item.seconds)
-    lines = ("", *answer_lines(answer, inner, item.seconds, title))
-    return Reply(lines, record, CERTIFIED if answer.certified else NOT_CERTIFIED, answer=answer)
+    *table, result = answer_lines(answer, inner, item.seconds, title)
+    lines = ("", *table, *(phases(answer) if verbose else ()), result)
+    return Reply(
+        lines,
+        record,
+        terminal.CERTIFIED if answer.certified else terminal.NOT_CERTIFIED,
+        answer=answer,
+    )
+
+
+def _failed(
+    title: str, record: AnswerRecord, error: Exception, code: int = terminal.USER_ERROR
+) -> Reply:
+    text = str(error)
+    record = record | {"status": "error", "error": text.partition("\n")[0]}
+    return Reply(("", title, "status    error"), record, code, text)
 
 
 def write_files(reply: Reply, files: Sequence[str]) -> Reply:
@@ -140,12 +131,12 @@ def write_files(reply: Reply, files: Sequence[str]) -> Reply:
             raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
         for file in files:
             if file.endswith(".csv"):
-                write_policy(reply.answer.solution, file)
+                rf.write_policy(reply.answer.solution, file)
                 continue
             whole = reply.answer.whole_solution()
-            save(replace(whole, model=whole.model.with_provenance(command=command_line())), file)
+            rf.save(replace(whole, model=whole.model.with_provenance(command=command_line())), file)
     except RfmdpError as error:
-        return reply._replace(code=USER_ERROR, complaint=str(error))
+        return reply._replace(code=terminal.USER_ERROR, complaint=str(error))
     return reply
 
 
@@ -153,7 +144,7 @@ class Printer:
     """Prints replies as they come, and remembers the worst exit code."""
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        self.code = CERTIFIED
+        self.code = terminal.CERTIFIED
         self._json, self._quiet, self._said = as_json, quiet, ""  # the last complaint
 
     def show(self, reply: Reply) -> None:
@@ -166,18 +157,18 @@ class Printer:
             print(json.dumps(reply.record))
         sys.stdout.flush()
         if reply.complaint and reply.complaint != self._said:
-            complain(reply.complaint)
+            terminal.complain(reply.complaint)
             self._said = reply.complaint
         # an error outweighs an open gap
-        worst = (CERTIFIED, NOT_CERTIFIED, USER_ERROR)
+        worst = (terminal.CERTIFIED, terminal.NOT_CERTIFIED, terminal.USER_ERROR)
         self.code = max(self.code, reply.code, key=worst.index)
 
-    def show_run(self, result: TaskResult) -> None:
+    def show_run(self, result: rf.TaskResult) -> None:
         """Print the replies of a run; its model may be impossible, or its process lost."""
-        text = str(result.error)
-        record = result.task.record() | {"status": "error", "error": text.partition("\n")[0]}
-        failed = Reply(("", str(result.task), "status    error"), record, USER_ERROR, text)
-        for reply in [failed] if result.error is not None else result.value:
+        replies = result.value
+        if result.error is not None:
+            replies = [_failed(str(result.task), result.task.record(), result.error)]
+        for reply in replies:
             self.show(reply)
 
 
@@ -203,7 +194,7 @@ def answer_record(
         "marginals": len(model.marginals),
         "seconds_build": round(build, 6),
         "seconds_solve": round(solve, 6),
-        "version": __version__,
+        "version": rf.__version__,
     }
 
 
@@ -236,7 +227,7 @@ def phases(answer: Answer) -> Iterator[str]:
     robust = sum(solution.stats.robust_sweeps for solution in answer.solutions)
     cheap = sum(solution.stats.cheap_sweeps for solution in answer.solutions)
     yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
-    if isinstance(answer.model, LatticeMDP):
+    if isinstance(answer.model, rf.LatticeMDP):
         names = ", ".join(factor.name for factor in answer.model.factors)
         yield f"factors   contracted in the order {names}"
 
@@ -278,9 +269,9 @@ def _result(answer: Answer) -> str:
     return f"{shown(value)} ({name} bound: the {other} {rest})"
 
 
-def proven_side(bounds: Bounds, agent: Direction) -> str:
+def proven_side(bounds: rf.Bounds, agent: rf.Direction) -> str:
     """Return the side that an agent is guaranteed, or the words that nothing is proven."""
-    side = bounds.lower if agent is MAX else bounds.upper
+    side = bounds.lower if agent is rf.MAX else bounds.upper
     return shown(side) if math.isfinite(side) or bounds.width == 0.0 else "nothing proven"
 
 

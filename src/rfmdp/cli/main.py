@@ -18,15 +18,7 @@ from importlib import import_module
 import click
 
 from rfmdp import __version__
-from rfmdp.cli.terminal import (
-    CERTIFIED,
-    INTERRUPTED,
-    NOT_CERTIFIED,
-    USER_ERROR,
-    complain,
-    noted,
-    stop_if_interrupted,
-)
+from rfmdp.cli import terminal
 from rfmdp.errors import AssumptionAlarm, RfmdpError
 
 COMMANDS = (
@@ -82,21 +74,21 @@ def app(context: click.Context, version: bool) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises."""
     try:
-        with noted():
+        with terminal.noted():
             return _run(sys.argv[1:] if arguments is None else arguments)
     except AssumptionAlarm as alarm:
-        complain(f"alarm, nothing is guaranteed: {alarm}")
-        return NOT_CERTIFIED
+        terminal.complain(f"alarm, nothing is guaranteed: {alarm}")
+        return terminal.NOT_CERTIFIED
     except RfmdpError as error:
-        complain(str(error))
+        terminal.complain(str(error))
     except click.ClickException as error:
         text = " ".join(error.format_message().split())
         context = getattr(error, "ctx", None)
         text = text if text.endswith("?") else text.removesuffix(".") + "."
-        complain(f"{text} See `{context.command_path if context else 'rfmdp'} --help`.")
+        terminal.complain(f"{text} See `{context.command_path if context else 'rfmdp'} --help`.")
     except KeyboardInterrupt:
-        complain("interrupted; files are as they were, or complete.")
-        return INTERRUPTED
+        terminal.complain("interrupted; files are as they were, or complete.")
+        return terminal.INTERRUPTED
     except BrokenPipeError:
         leave_pipe()
         return BROKEN_PIPE
@@ -104,10 +96,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # files are written by `replacing`, which names them: what has no name is our output
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         unnamed = "standard output" if full else "a file"
-        complain(f"{error.filename or unnamed}: {error.strerror or error}; check the disk.")
+        terminal.complain(
+            f"{error.filename or unnamed}: {error.strerror or error}; check the disk."
+        )
     except MemoryError:
-        complain("the machine's memory is used up; try a smaller model.")
-    return USER_ERROR
+        terminal.complain("the machine's memory is used up; try a smaller model.")
+    return terminal.USER_ERROR
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -122,8 +116,8 @@ def _run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as ending:  # after --help
         code = ending.exit_code
     sys.stdout.flush()
-    stop_if_interrupted()
-    return CERTIFIED if code is None else code
+    terminal.stop_if_interrupted()
+    return terminal.CERTIFIED if code is None else code
 
 
 def leave_pipe() -> None:

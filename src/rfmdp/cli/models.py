@@ -10,19 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import rfmdp as rf
 from rfmdp.answers.answer import misfits, open_constants
 from rfmdp.answers.property import Property, parse_properties
-from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, standard_input
-from rfmdp.cli.terminal import showing_progress, spoken_warnings
+from rfmdp.cli import arguments as args, terminal
 from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.archive import load_record
 from rfmdp.language.checked import Work
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
-from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, written
-from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
+from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
 from rfmdp.record import Provenance
 
 SHARED = ("properties", "constants", "formulas", "labels")  # of a file, for texts beside it
@@ -30,10 +29,10 @@ SHARED = ("properties", "constants", "formulas", "labels")  # of a file, for tex
 
 def read_blueprint(model: str) -> Blueprint:
     """Return the model that MODEL names, not built yet; `-` is a text on standard input."""
-    if model != STANDARD_INPUT:
-        with spoken_warnings():
-            return read_model(model)
-    return Blueprint(model, parsed=parse_model(standard_input("a model"), "<standard input>"))
+    if model != args.STANDARD_INPUT:
+        with terminal.spoken_warnings():
+            return rf.read_model(model)
+    return Blueprint(model, parsed=parse_model(args.standard_input("a model"), "<standard input>"))
 
 
 def build_model(
@@ -52,7 +51,7 @@ def build_model(
     If what will be asked of it is known, it may come by its factors, or in blocks for the workers
     of a Dask scheduler.
     """
-    exponent, size = exponent_and_size(radius or "0")
+    exponent, size = args.exponent_and_size(radius or "0")
     if radius is not None and ":" not in radius and blueprint.is_domain and not nominal:
         values, radius = {**values, "radius": repr(size)}, None
     polyhedral = exponent in (1.0, math.inf)
@@ -77,9 +76,9 @@ def build_written(
     radius: str | None = None,
     nominal: bool = False,
     also_known: Collection[str] = (),
-) -> FactoredMDP:
+) -> rf.FactoredMDP:
     """Return a model with its transitions written out; show how far that has come."""
-    with spoken_warnings(), showing_progress("building") as show:
+    with terminal.spoken_warnings(), terminal.showing_progress("building") as show:
         return written(
             build_model(
                 blueprint, values, radius, nominal, also_known=also_known, progress=show.building
@@ -87,7 +86,7 @@ def build_written(
         )
 
 
-def rebuilt(model: str, constants: Mapping[str, str], result: str) -> FactoredMDP:
+def rebuilt(model: str, constants: Mapping[str, str], result: str) -> rf.FactoredMDP:
     """Return the model of a result, built again from its file or domain.
 
     Constants that are not given, and sets, are those that the result names.
@@ -139,9 +138,9 @@ def property_and_blueprint(
 
 def property_and_model(
     model: str, props: str | None, prop: Sequence[str], const: Sequence[str], radius: str | None
-) -> tuple[Property, FactoredMDP]:
+) -> tuple[Property, rf.FactoredMDP]:
     """Return the one property that a command is about, and its model, built."""
-    values = constants(const)
+    values = args.constants(const)
     request, blueprint = property_and_blueprint(model, props, prop, values)
     return request, build_written(blueprint, values, radius, also_known=set(request.constants))
 
@@ -152,7 +151,7 @@ def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> lis
     A number counts the properties of the file from 1. A text may use constants, labels, formulas
     and names of properties of the file.
     """
-    if model == file == STANDARD_INPUT:
+    if model == file == args.STANDARD_INPUT:
         raise FileError("- -: the model or the properties must be a file, both are standard input.")
     listed = [] if file is None else _load(file)
     if file is not None and not listed and not texts:
@@ -165,7 +164,7 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
     requests = chosen_properties(model, file, texts)
     if requests:
         return requests
-    if model != STANDARD_INPUT:
+    if model != args.STANDARD_INPUT:
         if names_domain(model):
             from rfmdp.domains.table import find
 
@@ -180,8 +179,8 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
 
 
 def _load(file: str) -> list[Property]:
-    if file == STANDARD_INPUT:
-        return parse_properties(standard_input("properties"), "<standard input>")
+    if file == args.STANDARD_INPUT:
+        return parse_properties(args.standard_input("properties"), "<standard input>")
     if "[" in file and not Path(file).exists():
         raise FileError(f"{file}: no such file; give the text of a property with --prop.")
     return parse_properties(read_text(file), file)
