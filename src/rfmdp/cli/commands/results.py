@@ -297,7 +297,7 @@ def verify(
     """Prove a saved result again, by an independent checker.
 
     What is proven are the bounds and the policy, or the statement of a learning run. With --model,
-    also that it is about that model: args.constants that --const does not give, and the radius, are
+    also that it is about that model: constants that --const does not give, and the radius, are
     those that the file names. Prints what the file claims, what was checked, and
     `Result: valid`, `INVALID` or `not proven`.
     Exit code 0: all is proven again, 1: something does not hold, or the file cannot be checked,
