@@ -114,14 +114,10 @@ def check(
 
     Parameters
     ----------
-    model, prop
-        What is asked of which model; a text is parsed first.
-    inner, limits
-        Method and limits, as for `solve`.
+    inner, limits, automaton
+        As for `solve`.
     constants
         Values of constants that the property leaves open.
-    automaton
-        What the path formula means, as for `solve`.
 
     Raises
     ------
@@ -201,33 +197,28 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
     truth = most.type is Type.BOOL
-    ends = [_at_states(x, slice(1)) for x in (least, most)]  # a filter is the same in all states
-    decided = bool(most.known[0]) if truth else all(_closed(x, evaluator) for x in ends)
+    decided = all(_closed(x, slice(1), evaluator) for x in (least, most))  # filters: all the same
     if evaluator.listed is not None:
         listed, where, _ = evaluator.listed
-        inside = _at_states(listed, where)
-        boolean = inside.type is Type.BOOL
-        truth = truth and not boolean
-        decided &= bool(inside.known.all()) if boolean else _closed(inside, evaluator)
+        truth = truth and listed.type is not Type.BOOL
+        decided &= _closed(listed, where, evaluator)
     if decided:
         return Status.CERTIFIED
     ended = {solution.status for solution in evaluator.solutions}
-    for status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT):
-        if status in ended:
-            return status
-    return Status.UNDECIDED if truth else Status.GAP_OPEN
+    limits = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT)
+    open_ = Status.UNDECIDED if truth else Status.GAP_OPEN
+    return next((status for status in limits if status in ended), open_)
 
 
-def _at_states(number: Quantity, states: BoolArray | slice) -> Quantity:
-    return Quantity(number.type, number.lower[states], number.value[states], number.upper[states])
-
-
-def _closed(number: Quantity, evaluator: PropertyEvaluator) -> bool:
+def _closed(number: Quantity, states: BoolArray | slice, evaluator: PropertyEvaluator) -> bool:
     """Return whether bounds are as close as wanted, or as close as floats let them be."""
+    lower, upper = number.lower[states], number.upper[states]
+    if number.type is Type.BOOL:
+        return bool((lower == upper).all())
     sizes = [max(largest(s.value), 1.0) for s in evaluator.solutions]
-    lower, upper = (np.asarray(x, dtype=np.float64) for x in (number.lower, number.upper))
-    everywhere = np.ones(len(lower), dtype=np.bool_)
-    return evaluator.limits.closed(lower, upper, everywhere, max(sizes, default=1.0))
+    return evaluator.limits.closed(
+        lower, upper, np.ones(len(lower), dtype=np.bool_), max(sizes, default=1.0)
+    )
 
 
 def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:
@@ -290,7 +281,7 @@ def check_all(
         Built, or read only (`read_model`).
     properties
         Parsed, or a text with any number of them.
-    limits
+    inner, limits, automaton
         As for `solve`; `seconds` are for building and one answer together.
     constants
         Values of constants that the model and the properties leave open.

@@ -216,10 +216,9 @@ def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) ->
     if name in REDUCTIONS:
         return _spread(FILTER_TYPES.get(name, kind), [REDUCTIONS[name](x) for x in chosen], where)
     low, value, high = map(_sum, chosen)
-    if kind is not Type.INT and math.isfinite(low):
-        low = math.nextafter(low, -math.inf)
-    if kind is not Type.INT and math.isfinite(high):
-        high = math.nextafter(high, math.inf)
+    if kind is not Type.INT:
+        low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
+        high = math.nextafter(high, math.inf) if math.isfinite(high) else high
     total = _spread(FILTER_TYPES.get(name, kind), [low, value, high], where)
     if name != "avg":
         return total

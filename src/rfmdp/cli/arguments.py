@@ -19,7 +19,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from types import NoneType
 from typing import (
@@ -78,18 +78,24 @@ class FunctionCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; whoever complains of them knows which command they are for."""
-        words, names = list(args), {name for parameter in self.params for name in parameter.opts}
+        words = [word.partition("=")[0] for word in args]
         for parameter in self.params:  # click would take the last one in silence
-            both = [name for name in parameter.opts if any(w.split("=")[0] == name for w in words)]
+            both = [name for name in parameter.opts if name in words]
             if len(both) > 1:
                 raise click.UsageError(f"{' and '.join(both)} say the same; give one of them", ctx)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
-            hints = filter(None, (_hint(word, names) for word in words))
-            if isinstance(error, click.NoSuchOption) and (hint := next(hints, "")):
-                raise click.UsageError(hint, ctx) from None
+            names = {name for parameter in self.params for name in parameter.opts}
+            for word in words if isinstance(error, click.NoSuchOption) else ():
+                bare = word.lstrip("-")
+                if word in names or word == bare:
+                    continue
+                if f"--{bare}" in names:
+                    raise click.UsageError(f"{word} must have two dashes, --{bare}", ctx) from None
+                if bare in OTHER_OPTIONS:
+                    raise click.UsageError(f"{word}: {OTHER_OPTIONS[bare]}", ctx) from None
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -98,17 +104,6 @@ class FunctionCommand(click.Command):
             with formatter.section("Arguments"):
                 formatter.write_dl(self._arguments)
         super().format_options(ctx, formatter)
-
-
-def _hint(word: str, names: Collection[str]) -> str:
-    """Return what a word of PRISM or Storm is here, or nothing."""
-    name = word.partition("=")[0]
-    bare = name.lstrip("-")
-    if name == bare or name in names:
-        return ""
-    if f"--{bare}" in names:
-        return f"{name} must have two dashes, --{bare}"
-    return f"{name}: {OTHER_OPTIONS[bare]}" if bare in OTHER_OPTIONS else ""
 
 
 command = FunctionCommand
