@@ -41,7 +41,6 @@ def test_a_property_file(folder, capsys):
         ('Pmax=? [ F<=k+2 "top" ]', "0.53125"),
         ('"sure" & P<1 [ F<=1 "top" ]', "true"),
         ("filter(max, x)", "3"),
-        ('filter(range, Pmin=? [ F "top" ])', "[1.0,1.0]"),
         ('R{"moves"}max=? [ F x=3 & x=0 ]', "Infinity"),
         ("P<=0 [ F x=3 ]", "false"),
     ],

@@ -1,8 +1,8 @@
 """Ask properties of a model: answers with proven bounds.
 
-An answer is one value, picked as PRISM picks it: at the initial state, or the range over several
-initial states; of truth values, whether all of them satisfy the property. Of many questions about
-one model, which is built once, each is answered or fails by itself, within a time.
+An answer is one value: at the initial state, or whether all initial states satisfy the property.
+Of many questions about one model, which is built once, each is answered or fails by itself, within
+a time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rfmdp.types import BoolArray
 if TYPE_CHECKING:
     from rfmdp.opening import Blueprint
 
-Value = bool | int | float | tuple[float, float]
+Value = bool | int | float
 Build = Callable[[Collection[str], Work | None, Progress], AnyModel]
 """Called as build(constants of the properties, what they ask of the model, progress)."""
 
@@ -49,7 +49,7 @@ class Answer:
     value : the side that is guaranteed (lower if the agent maximises), or the other one if the
         method proves only that; of a chain and of a formula over several P and R, a number between
         the bounds, once they are as close as wanted; None if nothing of this is proven; a truth
-        value only if bounds decide it; the pair (least, largest) over several initial states
+        value only if bounds decide it
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
     nature : what was assumed about nature, in words
@@ -137,19 +137,14 @@ def check(
     request = parse_property(prop) if isinstance(prop, str) else prop
     request = replace(request, constants={**request.constants, **plain_values(constants)})
     evaluator = PropertyEvaluator(model, request.bind(model), inner, limits, automaton)
-    least, most = evaluator.answer()
-    status = _status(least, most, evaluator)
-    low, high = least.lower[0], most.upper[0]
-    value: Value | None
-    value, side = _proven_value(most, status)
-    if most.type is Type.BOOL:
-        low, high = evaluator.bounds()
-    elif least is not most:
-        ends, side = (_proven_value(least, status)[0], value), 0
-        value = None if None in ends else ends  # type: ignore[assignment]
+    quantity = evaluator.answer()
+    status = _status(quantity, evaluator)
+    truth = quantity.type is Type.BOOL
+    low, high = evaluator.bounds() if truth else (quantity.lower[0], quantity.upper[0])
+    value, side = _proven_value(quantity, status)
     return Answer(
         request.text,
-        most.type,
+        quantity.type,
         value,
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
@@ -165,7 +160,7 @@ def check(
     )
 
 
-def _proven_value(number: Quantity, status: Status) -> tuple[bool | int | float | None, int]:
+def _proven_value(number: Quantity, status: Status) -> tuple[Value | None, int]:
     """Return the value to report and the side that it is a bound from; None if nothing is proven.
 
     A side that nobody proved is infinite. A number between the bounds counts if they are close.
@@ -195,9 +190,9 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     return "; ".join(words)
 
 
-def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
-    truth = most.type is Type.BOOL
-    decided = all(_closed(x, slice(1), evaluator) for x in (least, most))  # filters: all the same
+def _status(answer: Quantity, evaluator: PropertyEvaluator) -> Status:
+    truth = answer.type is Type.BOOL
+    decided = _closed(answer, slice(1), evaluator)  # a filter is the same in all states
     if evaluator.listed is not None:
         listed, where, _ = evaluator.listed
         truth = truth and listed.type is not Type.BOOL

@@ -79,19 +79,14 @@ class PropertyEvaluator:
         state = int(self.model.initial[0])
         return float(self.bounded[0].lower[state]), float(self.bounded[0].upper[state])
 
-    def answer(self) -> tuple[Quantity, Quantity]:
-        """Return the least and the largest value of a property, by PRISM's rules.
-
-        They differ only over several initial states.
-        """
+    def answer(self) -> Quantity:
+        """Return the value of a property: in the only initial state; a truth value in all."""
         initial = self.model.label("init")
         top = self.prop.expression
         if isinstance(top, tree.Filter) and top.operator not in LISTS:
             return self._filter(top)
         quantity = self.quantity(top, initial)
-        if self.prop.type is Type.BOOL:
-            return apply_filter("forall", self.model, quantity, initial)
-        name = "range" if np.count_nonzero(initial) > 1 else "state"
+        name = "forall" if self.prop.type is Type.BOOL else "state"
         return apply_filter(name, self.model, quantity, initial)
 
     def quantity(self, expr: Expr, interest: BoolArray) -> Quantity:
@@ -143,11 +138,7 @@ class PropertyEvaluator:
         if isinstance(node, tree.Probability | tree.Reward):
             return self._number(node, interest)
         assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
-        least, most = self._filter(node)
-        if least is not most:
-            reason = "filter(range, ...) must stand alone: it has two values"
-            raise self.source.error(node.position, reason)
-        return most
+        return self._filter(node)
 
     def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
         """Return a probability or an expected reward, or where it meets its bound."""
@@ -214,15 +205,15 @@ class PropertyEvaluator:
             verdict = Quantity(Type.BOOL, lower, lower, upper)
         return solution, quantity, verdict
 
-    def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
+    def _filter(self, node: tree.Filter) -> Quantity:
         where = np.ones(self.model.states, dtype=np.bool_)
         if node.states is not None:
             where = self.decided(node.states)
         operand = self.quantity(node.operand, where)
-        ends = apply_filter(node.operator, self.model, operand, where)
+        result = apply_filter(node.operator, self.model, operand, where)
         if node.operator in LISTS:
-            self.listed = (ends[1], where, node.operator)
-        return ends
+            self.listed = (result, where, node.operator)
+        return result
 
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
         if isinstance(expr, Literal) and expr.type is Type.BOOL:

@@ -183,43 +183,31 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
 }
 
 
-def apply_filter(
-    name: str, model: AnyModel, operand: Quantity, where: BoolArray
-) -> tuple[Quantity, Quantity]:
-    """Return a filter of values over a set of states: its least and its largest value.
-
-    The two differ for `range` only. Each is the same in all states, except for print.
-    """
+def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray) -> Quantity:
+    """Return a filter of values over a set of states; the same in all states but for print."""
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
     if name in ("print", "printall"):
-        return operand, operand
+        return operand
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
         more = ", ..." if len(states) > 5 else ""
         raise ModelError(
-            f"filter(state, ...) must be over one state, found {len(states)}: {names}{more}; "
-            "use filter(min|max|avg|range|print, ...)."
+            f"A value must be that of one state, found {len(states)}: {names}{more}; "
+            "use filter(min|max|avg|print, ...)."
         )
     if name in ("state", "first"):
         states = states[:1]
     chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
-    if name == "range":
-        least, most = (_reduced(end, operand.type, chosen, where) for end in ("min", "max"))
-        return least, most
-    reduced = _reduced(name, operand.type, chosen, where)
-    return reduced, reduced
-
-
-def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:
+    kind, result = operand.type, FILTER_TYPES.get(name, operand.type)
     if name in REDUCTIONS:
-        return _spread(FILTER_TYPES.get(name, kind), [REDUCTIONS[name](x) for x in chosen], where)
+        return _spread(result, [REDUCTIONS[name](x) for x in chosen], where)
     low, value, high = map(_sum, chosen)
     if kind is not Type.INT:
         low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
         high = math.nextafter(high, math.inf) if math.isfinite(high) else high
-    total = _spread(FILTER_TYPES.get(name, kind), [low, value, high], where)
+    total = _spread(result, [low, value, high], where)
     if name != "avg":
         return total
     size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))

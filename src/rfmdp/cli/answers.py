@@ -278,11 +278,9 @@ def proven_side(bounds: rf.Bounds, agent: rf.Direction) -> str:
 def shown(value: Value) -> str:
     """Return a value as PRISM writes it.
 
-    >>> shown(True), shown(0.5), shown((0.0, math.inf))
-    ('true', '0.5', '[0.0,Infinity]')
+    >>> shown(True), shown(0.5), shown(math.inf)
+    ('true', '0.5', 'Infinity')
     """
-    if isinstance(value, tuple):
-        return f"[{shown(value[0])},{shown(value[1])}]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
@@ -292,8 +290,6 @@ def shown(value: Value) -> str:
 
 def as_json(value: Value | None) -> Any:
     """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
-    if isinstance(value, tuple):
-        return [as_json(end) for end in value]
     if isinstance(value, float) and not math.isfinite(value):
         return shown(value)
     return value

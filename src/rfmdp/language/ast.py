@@ -15,7 +15,7 @@ from rfmdp.language.source import SourceText
 from rfmdp.objective import Direction
 
 FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
-           "printall", "range")  # fmt: skip
+           "printall")  # fmt: skip
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 
 

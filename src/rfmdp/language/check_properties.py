@@ -38,11 +38,10 @@ from rfmdp.language.expressions import (
 from rfmdp.language.source import NOWHERE, Position, SourceText, question
 from rfmdp.language.types import node_type, require, type_of
 
-NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
+NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
     "avg": Type.DOUBLE,
-    "range": Type.DOUBLE,
     "count": Type.INT,
     "forall": Type.BOOL,
     "exists": Type.BOOL,
