@@ -285,14 +285,6 @@ def test_several_initial_states():
             check(model, text)
 
 
-def test_lists(coin):
-    """Print gives the states that are not 0, printall all."""
-    found = check(coin, "filter(print, P=? [ X x=3 ])").listing
-    assert [state for state, _ in found] == [2, 3] or len(found) == 2
-    assert [value for _, value in found] == pytest.approx([0.5, 1.0])
-    assert len(check(coin, "filter(printall, P=? [ X x=3 ], x<3)").listing) == 3
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -32,7 +32,6 @@ from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.temporal.hoa import HoaAutomaton
-from rfmdp.types import BoolArray
 
 if TYPE_CHECKING:
     from rfmdp.opening import Blueprint
@@ -53,8 +52,6 @@ class Answer:
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
     nature : what was assumed about nature, in words
-    listing : the states and values that a filter such as print lists; None is a truth value that
-        bounds leave open
     """
 
     text: str
@@ -68,7 +65,6 @@ class Answer:
     nature: str
     side: int = 0
     solutions: tuple[Solution, ...] = ()
-    listing: tuple[tuple[int, Value | None], ...] = ()
     is_solution: bool = False  # whether `solution` says all: the property is a single P=? or R=?
     model: AnyModel | None = field(default=None, repr=False)
 
@@ -154,7 +150,6 @@ def check(
         nature_in_words(evaluator.kind, evaluator.natures),
         side,
         tuple(evaluator.solutions),
-        tuple(_listing(evaluator)),
         evaluator.is_solution,
         model,
     )
@@ -191,43 +186,15 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 
 def _status(answer: Quantity, evaluator: PropertyEvaluator) -> Status:
-    truth = answer.type is Type.BOOL
-    decided = _closed(answer, slice(1), evaluator)  # a filter is the same in all states
-    if evaluator.listed is not None:
-        listed, where, _ = evaluator.listed
-        truth = truth and listed.type is not Type.BOOL
-        decided &= _closed(listed, where, evaluator)
-    if decided:
+    lower, upper = answer.lower[:1], answer.upper[:1]  # the same in all states
+    truth, one = answer.type is Type.BOOL, np.ones(1, dtype=np.bool_)
+    size = max([1.0, *(largest(s.value) for s in evaluator.solutions)])
+    if bool(lower == upper) if truth else evaluator.limits.closed(lower, upper, one, size):
         return Status.CERTIFIED
     ended = {solution.status for solution in evaluator.solutions}
     limits = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT)
     open_ = Status.UNDECIDED if truth else Status.GAP_OPEN
     return next((status for status in limits if status in ended), open_)
-
-
-def _closed(number: Quantity, states: BoolArray | slice, evaluator: PropertyEvaluator) -> bool:
-    """Return whether bounds are as close as wanted, or as close as floats let them be."""
-    lower, upper = number.lower[states], number.upper[states]
-    if number.type is Type.BOOL:
-        return bool((lower == upper).all())
-    sizes = [max(largest(s.value), 1.0) for s in evaluator.solutions]
-    return evaluator.limits.closed(
-        lower, upper, np.ones(len(lower), dtype=np.bool_), max(sizes, default=1.0)
-    )
-
-
-def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:
-    """Yield states with their values; of truth values those that hold, and those that are open."""
-    if evaluator.listed is None:
-        return
-    numbers, where, name = evaluator.listed
-    for state in np.flatnonzero(where).tolist():
-        value = numbers.value[state]
-        if numbers.type is Type.BOOL:
-            if numbers.upper[state] or name == "printall":
-                yield state, bool(value) if numbers.known[state] else None
-        elif value or name == "printall":
-            yield state, int(value) if numbers.type is Type.INT else float(value)
 
 
 class Built(NamedTuple):

@@ -44,7 +44,6 @@ from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-LISTS = ("print", "printall")
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
 
@@ -65,7 +64,6 @@ class PropertyEvaluator:
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
-        self.listed: tuple[Quantity, BoolArray, str] | None = None
         self.is_solution = False  # whether the last solution says all that the property asks
         self._check_depth()
 
@@ -83,9 +81,9 @@ class PropertyEvaluator:
         """Return the value of a property: in the only initial state; a truth value in all."""
         initial = self.model.label("init")
         top = self.prop.expression
-        if isinstance(top, tree.Filter) and top.operator not in LISTS:
-            return self._filter(top)
         quantity = self.quantity(top, initial)
+        if isinstance(top, tree.Filter):
+            return quantity
         name = "forall" if self.prop.type is Type.BOOL else "state"
         return apply_filter(name, self.model, quantity, initial)
 
@@ -138,7 +136,10 @@ class PropertyEvaluator:
         if isinstance(node, tree.Probability | tree.Reward):
             return self._number(node, interest)
         assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
-        return self._filter(node)
+        where = np.ones(self.model.states, dtype=np.bool_)
+        if node.states is not None:
+            where = self.decided(node.states)
+        return apply_filter(node.operator, self.model, self.quantity(node.operand, where), where)
 
     def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
         """Return a probability or an expected reward, or where it meets its bound."""
@@ -204,16 +205,6 @@ class PropertyEvaluator:
                 lower[state] = upper[state] = COMPARISONS[bound.operator](value, _threshold(bound))
             verdict = Quantity(Type.BOOL, lower, lower, upper)
         return solution, quantity, verdict
-
-    def _filter(self, node: tree.Filter) -> Quantity:
-        where = np.ones(self.model.states, dtype=np.bool_)
-        if node.states is not None:
-            where = self.decided(node.states)
-        operand = self.quantity(node.operand, where)
-        result = apply_filter(node.operator, self.model, operand, where)
-        if node.operator in LISTS:
-            self.listed = (result, where, node.operator)
-        return result
 
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
         if isinstance(expr, Literal) and expr.type is Type.BOOL:

@@ -184,18 +184,16 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
 
 
 def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray) -> Quantity:
-    """Return a filter of values over a set of states; the same in all states but for print."""
+    """Return a filter of values over a set of states, the same in all states."""
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
-    if name in ("print", "printall"):
-        return operand
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
         more = ", ..." if len(states) > 5 else ""
         raise ModelError(
             f"A value must be that of one state, found {len(states)}: {names}{more}; "
-            "use filter(min|max|avg|print, ...)."
+            "use filter(min|max|avg, ...)."
         )
     if name in ("state", "first"):
         states = states[:1]

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import rfmdp as rf
 from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value
 from rfmdp.answers.property import Property
@@ -199,7 +197,7 @@ def answer_record(
 
 
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
-    """Give the table of one answer, its listing, and the line `Result: VALUE`."""
+    """Give the table of one answer, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     table = {
         "property": title or answer.text,
@@ -213,7 +211,6 @@ def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -
         del table["bounds"]
     for name, value in table.items():
         yield f"{name:<10}{value}"
-    yield from _listing(answer)
     yield f"Result: {_result(answer)}"
 
 
@@ -230,21 +227,6 @@ def phases(answer: Answer) -> Iterator[str]:
     if isinstance(answer.model, rf.LatticeMDP):
         names = ", ".join(factor.name for factor in answer.model.factors)
         yield f"factors   contracted in the order {names}"
-
-
-def _listing(answer: Answer) -> Iterator[str]:
-    """Give the states and values that a filter lists, as PRISM writes them."""
-    model = answer.model
-    for state, value in answer.listing:
-        words: list[str] = []
-        if model is not None and model.variables:
-            values = zip(model.variables, model.state_values(np.array([state]))[0], strict=True)
-            words = [shown(bool(x)) if variable.boolean else str(x) for variable, x in values]
-        place = f"{state}:({','.join(words)})"
-        if value is None:
-            yield f"{place} (open: the bounds do not decide it)"
-        else:
-            yield place if isinstance(value, bool) else f"{place}={shown(value)}"
 
 
 def _result(answer: Answer) -> str:

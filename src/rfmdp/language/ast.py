@@ -14,8 +14,7 @@ from rfmdp.language.expressions import Expr, Node, Type, Unary, nodes
 from rfmdp.language.source import SourceText
 from rfmdp.objective import Direction
 
-FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
-           "printall")  # fmt: skip
+FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first")
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 
 
