@@ -57,6 +57,7 @@ def test_every_command_has_help(name, capsys):
     assert run([name, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"rfmdp {name}" in text
+    assert COMMANDS[name][1] in " ".join(text.split())  # what `rfmdp --help` says of it
     assert run([name, "-h"]) == 0
     assert capsys.readouterr().out == text
 

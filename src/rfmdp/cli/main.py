@@ -1,10 +1,8 @@
 """Entry point of the command line.
 
-A command is a function in `commands/`, in the file of its name or of `FILES`, and a word in
-`COMMANDS`.
-Commands import little at the top: `rfmdp --help` is quick. Exit codes: 0 done and certified, 1 user
-error (one line on standard error), 2 finished but not certified or an alarm, 130
-interrupted, 141 nobody reads the output.
+A command is a function in a file of this folder, and a line in `COMMANDS`, so that `rfmdp --help`
+is quick. Exit codes: 0 done and certified, 1 user error (one line on standard error), 2 finished
+but not certified or an alarm, 130 interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
@@ -21,13 +19,18 @@ from rfmdp import __version__
 from rfmdp.cli import terminal
 from rfmdp.errors import AssumptionAlarm, RfmdpError
 
-COMMANDS = (
-    *("check", "solve", "learn", "domains", "simulate", "verify", "convert", "policy"),
-    *("explain", "evaluate", "report"),
-)
-FILES = {
-    **dict.fromkeys(("check", "convert", "domains"), "models"),
-    **dict.fromkeys(("verify", "policy", "explain", "evaluate", "simulate", "report"), "results"),
+COMMANDS = {  # in the order of the help: the file, and what is said about it
+    "check": ("models", "Read, build and validate a model and its properties."),
+    "solve": ("solve", "Answer properties of a model, with proven bounds and a policy."),
+    "learn": ("learn", "Learn a policy with a guarantee, from samples or recorded data."),
+    "domains": ("models", "List the domains that MODEL may name; describe one."),
+    "simulate": ("results", "Simulate a policy, to estimate what a property measures."),
+    "verify": ("results", "Prove a saved result again, by an independent checker."),
+    "convert": ("models", "Write a model in another format."),
+    "policy": ("results", "Write the policy of a result, or the model with it fixed."),
+    "explain": ("results", "Explain a decision: values of actions, nature's answers."),
+    "evaluate": ("results", "Evaluate a policy with the worst, best and nominal nature."),
+    "report": ("results", "Write one page with results and an explorer of every policy."),
 }
 BROKEN_PIPE = 141
 COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on
@@ -40,10 +43,15 @@ class Commands(click.Group):
         """Return the commands in their order."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table without an import."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name in COMMANDS:
-            module = import_module(f"rfmdp.cli.commands.{FILES.get(cmd_name, cmd_name)}")
+            module = import_module(f"rfmdp.cli.{COMMANDS[cmd_name][0]}")
             command: click.Command = getattr(module, cmd_name)
             return command
         if ctx.resilient_parsing:  # a shell asks how a mistake may go on

@@ -1,30 +1,156 @@
-"""The model and the properties that a command is about: read, built, with the sets of options."""
+"""Models: `check`, `convert` and `domains`; how all commands read and build theirs."""
 
 from __future__ import annotations
 
 import math
 import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import textwrap
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import rfmdp as rf
 from rfmdp.answers.answer import misfits, open_constants
 from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli import arguments as args, terminal
-from rfmdp.errors import FileError, ModelError
+from rfmdp.domains.table import DOMAINS, Domain, find
+from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.formats.archive import load_record
-from rfmdp.language.checked import Work
+from rfmdp.language.checked import Work, model_type
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, written
 from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
 from rfmdp.record import Provenance
+from rfmdp.writing import check_writable
 
+WIDTH = 80
+ENDINGS = (".tra", ".umb", ".rfmdp")  # of files that `convert` writes
 SHARED = ("properties", "constants", "formulas", "labels")  # of a file, for texts beside it
+
+
+@args.command
+def check(
+    model: args.Model,
+    props: args.Props = None,
+    prop: args.Prop = (),
+    const: args.Const = (),
+) -> int:
+    """Read, build and validate a model and its properties.
+
+    Prints sizes, problems and warnings; exit code 1 if something is wrong.
+    """
+    values = args.constants(const)
+    requests = chosen_properties(model, props, prop)
+    started = time.perf_counter()
+    built = build_written(read_blueprint(model), values, also_known=open_constants(requests))
+    print("\n".join(_facts(built, time.perf_counter() - started)))
+    report = rf.validate(built)
+    print(report)
+    failed = not report.valid
+    for one in requests:
+        try:
+            kind = one.bind(built, values).type.value
+        except RfmdpError as error:
+            terminal.complain(str(error))
+            kind, failed = "error", True
+        print(f"property    {kind:<8}{one.text}")
+    return terminal.USER_ERROR if failed else terminal.CERTIFIED
+
+
+def _facts(model: rf.FactoredMDP, seconds: float) -> Iterator[str]:
+    largest = int(model.marginals.sizes.max(initial=0))
+    facts = {
+        "type": model_type(model).value,
+        "states": f"{model.states:,} ({len(model.initial)} initial)",
+        "rows": f"{model.rows:,}",
+        "transitions": f"{model.transitions:,}",
+        "marginals": f"{len(model.marginals):,} (up to {largest} outcomes)",
+        "factors": ", ".join(model.factors),
+        "actions": ", ".join(name for name in model.actions if name),
+        "variables": ", ".join(f"{v.name}:[{v.low}..{v.high}]" for v in model.variables),
+        "labels": ", ".join(sorted(model.labels)),
+        "rewards": ", ".join(name or "(unnamed)" for name in model.rewards),
+        "built in": f"{seconds:.3f} s",
+    }
+    for name, fact in facts.items():
+        yield f"{name:<12}{fact or 'none'}"
+
+
+@args.command
+def domains(
+    name: Annotated[str | None, "Domain to describe; all if left out."] = None,
+) -> None:
+    """List the domains that MODEL may name; describe one."""
+    print("\n".join(_listing(DOMAINS.values()) if name is None else _description(find(name))))
+
+
+def _listing(domains: Iterable[Domain]) -> Iterator[str]:
+    yield f"{'domain':<15}{'version':<11}{'states':>9}{'transitions':>13}  about"
+    for domain in domains:
+        sizes = [
+            f"{title:<11}{version.states:>9,}{version.transitions:>13,}"
+            for title, version in domain.versions.items()
+        ]
+        about = textwrap.wrap(domain.about, WIDTH - 50)
+        for cells in zip_longest([domain.name], sizes, about, fillvalue=""):
+            yield "{:<15}{:<33}  {}".format(*cells).rstrip()
+    yield ""
+    yield "`rfmdp domains NAME` describes one, `rfmdp solve NAME --radius 0.025` solves it"
+    yield "as published, `--const instance=textbook` and the like pick another version."
+
+
+def _description(domain: Domain) -> Iterator[str]:
+    yield from textwrap.wrap(f"{domain.title} ({domain.name}): {domain.about}", WIDTH)
+    yield from ("", f"property   {domain.prop}")
+    for title, version in domain.versions.items():
+        yield ""
+        yield f"{title:<11}{version.states:,} states, {version.transitions:,} transitions"
+        words = {
+            k: str(x).lower() if isinstance(x, bool) else x for k, x in version.constants.items()
+        }
+        yield f"{'':<11}--const {','.join(f'{key}={word}' for key, word in words.items())}"
+    if domain.differences:
+        yield from ("", *textwrap.wrap(f"As published: {domain.differences}", WIDTH))
+    yield from ("", f"file       {domain.path}")
+
+
+@args.command
+def convert(
+    model: args.Model,
+    target: Annotated[str, "File to write: .tra, .umb or .rfmdp."],
+    const: args.Const = (),
+    radius: args.Radius = None,
+    nominal: args.Nominal = False,
+) -> None:
+    """Write a model in another format.
+
+    A factored model is flattened for explicit formats; a note says what that changed.
+    """
+    place = Path(target)
+    if place.suffix not in ENDINGS:
+        raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
+    check_writable(place)
+    write_model(build_written(read_blueprint(model), args.constants(const), radius, nominal), place)
+
+
+def write_model(model: rf.FactoredMDP, place: Path) -> None:
+    """Write a model as its ending says; print the files, and a note on what they cannot say."""
+    if place.suffix == ".rfmdp":
+        rf.save(model, place)
+        print(place)
+        return
+    write = rf.write_umb if place.suffix == ".umb" else rf.write_prism_explicit
+    files = write(model, place)
+    if files.note:
+        terminal.complain(files.note, kind="note")
+    for path in files.paths:
+        print(path)
 
 
 def read_blueprint(model: str) -> Blueprint:
@@ -166,8 +292,6 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
         return requests
     if model != args.STANDARD_INPUT:
         if names_domain(model):
-            from rfmdp.domains.table import find
-
             return parse_properties(find(model).prop)
         require_file_or_domain(model)
         if not Path(model).exists():

@@ -252,7 +252,7 @@ def _run_record(run: rf.Run, seed: int) -> dict[str, Any]:
 
     `guarantee` is that of the run: after an alarm it is infinite, and says nothing.
     """
-    from rfmdp.cli.answers import as_json
+    from rfmdp.cli.solve import as_json
 
     mean = run.mean_guarantee  # over random starts
     points = [asdict(point).items() for point in run.history]

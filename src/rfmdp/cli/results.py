@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import rfmdp as rf
 from rfmdp.cli import arguments as args, terminal
-from rfmdp.cli.commands.models import ENDINGS as MODEL_FILES, write_model
 from rfmdp.errors import FileError, ModelError
 from rfmdp.writing import check_writable
 
@@ -68,14 +67,16 @@ def policy(
     nature keeps its sets, or its choice is fixed. Steps and payments that the policy counts become
     a variable.
     """
+    from rfmdp.cli.models import ENDINGS, write_model
+
     check_writable(output)
     choices = {"sets": None} | {choice.value: choice for choice in rf.NatureChoice}
     choice = args.one_of("--nature", nature, choices)
-    if Path(output).suffix in MODEL_FILES:
+    if Path(output).suffix in ENDINGS:
         write_model(rf.induced_model(args.solution_in(result), choice), Path(output))
         return
     if choice is not None:
-        raise FileError(f"{output}: --nature needs a model file ({', '.join(MODEL_FILES)}).")
+        raise FileError(f"{output}: --nature needs a model file ({', '.join(ENDINGS)}).")
     rf.write_policy(args.solution_in(result), output)
     print(f"wrote {output}")
 
@@ -98,8 +99,8 @@ def evaluate(
     Prints proven bounds of its value for each. The result is that of the property's nature, as in
     `solve`: Pmaxmin has the worst one, Pmax the best. Exit code 0: all certified, 2: not all.
     """
-    from rfmdp.cli.answers import as_json as plain, proven_side
     from rfmdp.cli.models import property_and_model
+    from rfmdp.cli.solve import as_json as plain, proven_side
     from rfmdp.temporal.solve import on_product
 
     request, subject = property_and_model(model, props, prop, const, radius)
