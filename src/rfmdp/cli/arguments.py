@@ -175,8 +175,6 @@ def one_of(option: str, word: str, choices: Mapping[str, T]) -> T:
 
 def inner_method(word: str) -> Inner:
     """Return the inner solver that a word names."""
-    from rfmdp.inner.methods import METHODS
-
     return one_of("--inner", word, METHODS)()
 
 

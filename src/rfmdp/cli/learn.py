@@ -10,16 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import numpy as np
 
 import rfmdp as rf
 from rfmdp.cli import arguments as args, terminal
+from rfmdp.cli.models import command_line, property_and_blueprint
+from rfmdp.cli.solve import json_number
+from rfmdp.domains.table import find
 from rfmdp.errors import AssumptionAlarm, ModelError
+from rfmdp.learning.run import Progress
+from rfmdp.policies.explain import IdentifierGain
 from rfmdp.writing import check_writable
-
-if TYPE_CHECKING:
-    from rfmdp.learning.run import Progress
-    from rfmdp.policies.explain import IdentifierGain
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 REWARDS = ("known", "LOW:HIGH")
@@ -103,8 +106,6 @@ def learn(
     2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
     started = time.monotonic()
-    from rfmdp.cli.models import command_line, property_and_blueprint
-    from rfmdp.domains.table import find
     from rfmdp.learning.seeds import learn_seeds, seed_file
 
     chosen, paid = rf.find_method(method), _rewards(rewards)
@@ -197,19 +198,17 @@ def read_data(
     model: rf.FactoredMDP, files: Sequence[str], selection: str, columns: Sequence[str]
 ) -> rf.Log:
     """Return recorded data, read and checked."""
-    places = dict(map(_column, columns))
+    places: dict[str, str | None] = {}
+    for text in columns:
+        name, equals, column = text.partition("=")
+        if not equals or not name:
+            raise ModelError(f"--column must be NAME=COLUMN, got '{text}'.")
+        places[name] = column or None
     with terminal.showing_progress("reading data") as show:
         return rf.read_log(
             model, *files, selection=selection, columns=places,
             progress=lambda rows, _: show.say(f"{rows:,} rows"),
         )  # fmt: skip
-
-
-def _column(text: str) -> tuple[str, str | None]:
-    name, equals, column = text.partition("=")
-    if not equals or not name:
-        raise ModelError(f"--column must be NAME=COLUMN, got '{text}'.")
-    return name, column or None
 
 
 def _print_result(many: bool, data: Any, as_json: bool, result: rf.TaskResult) -> None:
@@ -252,16 +251,14 @@ def _run_record(run: rf.Run, seed: int) -> dict[str, Any]:
 
     `guarantee` is that of the run: after an alarm it is infinite, and says nothing.
     """
-    from rfmdp.cli.solve import as_json
-
     mean = run.mean_guarantee  # over random starts
     points = [asdict(point).items() for point in run.history]
-    history = [{k: None if math.isnan(v) else as_json(v) for k, v in point} for point in points]
+    history = [{k: None if math.isnan(v) else json_number(v) for k, v in point} for point in points]
     return {
         "seed": seed,
         **history[-1],
-        "guarantee": as_json(run.guarantee),
-        "mean_guarantee": None if math.isnan(mean) else as_json(mean),
+        "guarantee": json_number(run.guarantee),
+        "mean_guarantee": None if math.isnan(mean) else json_number(mean),
         "alarms": list(run.alarms),
         "checks": list(run.checks),
         "beta": run.beta,
@@ -300,8 +297,6 @@ def _show_progress(show: terminal.ShownProgress, trajectories: int, _: int, now:
 
 def _data_lines(run: rf.Run, gains: Sequence[IdentifierGain]) -> Iterator[str]:
     """Give what data cover, and what to collect next."""
-    import numpy as np
-
     samples = np.add.reduceat(run.counts, run.model.marginals.outcome_ptr[:-1])
     yield (
         f"Coverage: {len(samples)} identifiers, {np.count_nonzero(samples == 0)} without samples, "

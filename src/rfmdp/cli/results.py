@@ -16,6 +16,9 @@ from rfmdp.writing import check_writable
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
 
+# of a simulation, in its record
+NUMBERS = ("lower", "upper", "confidence", "interval", "trajectories", "steps", "ended", "lost")
+
 
 @args.command
 def explain(
@@ -100,7 +103,7 @@ def evaluate(
     `solve`: Pmaxmin has the worst one, Pmax the best. Exit code 0: all certified, 2: not all.
     """
     from rfmdp.cli.models import property_and_model
-    from rfmdp.cli.solve import as_json as plain, proven_side
+    from rfmdp.cli.solve import json_number, proven_side
     from rfmdp.temporal.solve import on_product
 
     request, subject = property_and_model(model, props, prop, const, radius)
@@ -116,7 +119,7 @@ def evaluate(
         ):  # fmt: skip
             solution = rf.evaluate(world, chosen, spec, nature=nature, limits=rf.Limits(precision))
             bounds = solution.at_initial()
-            ends = {"lower": plain(bounds.lower), "upper": plain(bounds.upper)}
+            ends = {"lower": json_number(bounds.lower), "upper": json_number(bounds.upper)}
             rows[name] = ends | {"status": solution.status.name.lower()}
             if name == ("worst" if spec.robust else "best"):
                 result = proven_side(bounds, spec.agent)
@@ -194,10 +197,15 @@ def simulate(
     if record is not None:
         data = scene.record(simulation.length, simulation.trajectories, seed)
         write_log(scene.behind, data, record)
-    about = {"property": question.text, "policy": policy, "nature": nature}
+    speed = simulation.steps / max(simulation.seconds, 1e-9)
     if as_json:
-        file = {} if record is None else {"record": record}
-        print(json.dumps(about | _numbers(simulation, seed) | file))
+        found = {
+            "property": question.text, "policy": policy, "nature": nature,
+            "mean": simulation.estimate, **{word: getattr(simulation, word) for word in NUMBERS},
+            "seed": seed, "seconds": round(simulation.seconds, 6),
+            "steps_per_second": round(speed), "version": rf.__version__,
+        }  # fmt: skip
+        print(json.dumps(found if record is None else found | {"record": record}))
         return
     lost = simulation.lost
     never = f", {100 * lost:.4g} % can never reach the target" if lost else ""
@@ -208,8 +216,7 @@ def simulate(
         f"{100 * simulation.ended:.4g} % ended by themselves{never})",
         "interval": f"[{simulation.lower:.6g}, {simulation.upper:.6g}] "
         f"({100 * simulation.confidence:g} %, {simulation.interval})",
-        "speed": f"{simulation.steps / max(simulation.seconds, 1e-9) / 1e6:.3g} million steps per "
-        f"second ({simulation.seconds:.6f} s)",
+        "speed": f"{speed / 1e6:.3g} million steps per second ({simulation.seconds:.6f} s)",
     }
     for word, text in (lines if record is None else lines | {"record": record}).items():
         print(f"{word:<14}{text}")
@@ -250,18 +257,6 @@ def _policy(word: str, model: rf.FactoredMDP, spec: rf.Spec) -> rf.Policy | None
     if "." not in word and not Path(word).exists():
         raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
     return rf.read_policy(word, model)
-
-
-def _numbers(simulation: rf.Simulation, seed: int) -> dict[str, Any]:
-    words = ("lower", "upper", "confidence", "interval", "trajectories", "steps", "ended", "lost")
-    return {
-        "mean": simulation.estimate,
-        **{word: getattr(simulation, word) for word in words},
-        "seed": seed,
-        "seconds": round(simulation.seconds, 6),
-        "steps_per_second": round(simulation.steps / max(simulation.seconds, 1e-9)),
-        "version": rf.__version__,
-    }
 
 
 @args.command

@@ -104,8 +104,8 @@ def solve(
     }  # fmt: skip
     together = scheduler is not None and len(runs) == 1 and inner == "exact"
     if together:  # can it be solved in blocks?
-        together = blueprint.parsed is not None
-        together &= work_of(blueprint, requests, runs[0].constants) is not None
+        work = work_of(blueprint, requests, runs[0].constants)
+        together = blueprint.parsed is not None and work is not None
     printer = Printer(as_json=as_json, quiet=quiet)
     with interpreting():
         if together or (len(runs) == 1 and scheduler is None):
@@ -117,9 +117,10 @@ def solve(
                 "--scheduler: a file is made of one model in the PRISM language and one P or R "
                 "with a target, a bound of steps or a discount; leave out --scheduler."
             )
-        work = partial(replies_of_run, **request)
-        rf.run_many(work, runs, jobs=jobs, scheduler=scheduler, patience=limits.seconds,
-                    done=printer.show_run)  # fmt: skip
+        rf.run_many(
+            partial(replies_of_run, **request), runs, jobs=jobs, scheduler=scheduler,
+            patience=limits.seconds, done=printer.show_run,
+        )  # fmt: skip
     return printer.code
 
 
@@ -201,12 +202,8 @@ def _reply(
     record |= answer_record(answer, built.model, inner, built.seconds, item.seconds)
     *table, result = answer_lines(answer, inner, item.seconds, title)
     lines = ("", *table, *(phases(answer) if verbose else ()), result)
-    return Reply(
-        lines,
-        record,
-        terminal.CERTIFIED if answer.certified else terminal.NOT_CERTIFIED,
-        answer=answer,
-    )
+    code = terminal.CERTIFIED if answer.certified else terminal.NOT_CERTIFIED
+    return Reply(lines, record, code, answer=answer)
 
 
 def _failed(
@@ -260,10 +257,8 @@ class Printer:
 
     def show_run(self, result: rf.TaskResult) -> None:
         """Print the replies of a run; its model may be impossible, or its process lost."""
-        replies = result.value
-        if result.error is not None:
-            replies = [_failed(str(result.task), result.task.record(), result.error)]
-        for reply in replies:
+        task, error = result.task, result.error
+        for reply in result.value if error is None else [_failed(str(task), task.record(), error)]:
             self.show(reply)
 
 
@@ -279,9 +274,9 @@ def answer_record(
         "property": answer.text,
         "method": method,
         "status": answer.status.name.lower(),
-        "value": as_json(answer.value),
-        "lower": as_json(answer.lower),
-        "upper": as_json(answer.upper),
+        "value": json_number(answer.value),
+        "lower": json_number(answer.lower),
+        "upper": json_number(answer.upper),
         "precision": answer.precision,
         "states": model.states,
         "rows": model.rows,
@@ -367,7 +362,7 @@ def shown(value: Value) -> str:
     return repr(value)
 
 
-def as_json(value: Value | None) -> Any:
+def json_number(value: Value | None) -> Any:
     """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
     if isinstance(value, float) and not math.isfinite(value):
         return shown(value)

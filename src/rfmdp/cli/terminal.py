@@ -44,13 +44,10 @@ def as_options(message: str) -> str:
     for python, option in OPTIONS.items():
         message = message.replace(python, option)
     message = re.sub(r"`columns=\{(['\"])(.*?)\1: NAME\}`", r"--column \2=NAME", message)
-    return re.sub(r"`constants=\{(.*?)\}`", _const_option, message)
-
-
-def _const_option(words: re.Match[str]) -> str:
-    """Return the option for `constants={"a": ..., "b": ...}`."""
-    names = re.findall(r'"(\w+)"', words[1])
-    return "--const " + ",".join(f"{name}=..." for name in names)
+    for constants, names in re.findall(r"(`constants=\{(.*?)\}`)", message):
+        values = ",".join(f"{name}=..." for name in re.findall(r'"(\w+)"', names))
+        message = message.replace(constants, f"--const {values}")
+    return message
 
 
 def complain(message: str, kind: str = "error") -> None:
