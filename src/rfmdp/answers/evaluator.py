@@ -32,7 +32,7 @@ from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Direction, Spec, Temporal, TemporalReward
-from rfmdp.outer.problem import BackwardStep, Form, Problem, pose
+from rfmdp.outer.problem import BackwardStep, Form, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.solving import solve
@@ -278,7 +278,8 @@ def _threshold(bound: tree.Bound) -> Fraction:
 def _with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
     """Return a solved quantity with bounds 0 or 1 where a probability over steps must be that.
 
-    The graph is asked only if the bounds leave that open in some state of interest.
+    Whatever nature does; some states may be missing. The graph is asked only if the bounds leave
+    that open in some state of interest.
     """
     model, objective = solution.model, solution.spec.objective
     open_ = interest & (quantity.lower < quantity.upper)
@@ -290,26 +291,19 @@ def _with_certainties(quantity: Quantity, solution: Solution, interest: BoolArra
     problem = pose(model, solution.spec)
     if problem.form is not Form.STEPS or not problem.probability:
         return quantity
-    zero, one = (_certain_states(problem, value) for value in (0.0, 1.0))
-    if problem.flipped:
-        zero, one = one, zero
-    ends = (quantity.lower, quantity.value, quantity.upper)
-    return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
-
-
-def _certain_states(problem: Problem, value: float) -> BoolArray:
-    """Return states (S,) that have value 0, or 1, whatever nature does; some may be missing."""
-    model = problem.model
-    # the agent reaches this value if one row has it, or only if all rows have it
-    one_is_enough = (problem.agent is MAX) == (value == 1.0)
-    join = np.logical_or if one_is_enough else np.logical_and
-    holds: BoolArray = problem.start == value
+    # the agent reaches 1 if one row has it, and 0 only if all rows have it
+    joins = (np.logical_and, np.logical_or)[:: 1 if problem.agent is MAX else -1]
+    holds = [problem.start == value for value in (0.0, 1.0)]
     stable: BackwardStep | None = None  # which changes nothing if it is done again
     for step in problem.steps:
         if step is stable:
             continue
-        before = holds
-        rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
-        holds = np.where(step.fixed, step.given == value, join.reduceat(rows, model.row_ptr[:-1]))
+        before, holds = holds, []
+        for value, join, states in zip((0.0, 1.0), joins, before, strict=True):
+            rows = np.logical_and.reduceat(states[model.successors], model.successor_ptr[:-1])
+            after = join.reduceat(rows, model.row_ptr[:-1])
+            holds.append(np.where(step.fixed, step.given == value, after))
         stable = step if np.array_equal(holds, before) else None
-    return holds
+    zero, one = reversed(holds) if problem.flipped else holds
+    ends = (quantity.lower, quantity.value, quantity.upper)
+    return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))

@@ -68,13 +68,11 @@ class Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--version", is_flag=True, help="Print the version.")
+@click.version_option(__version__, message="rfmdp %(version)s", help="Print the version.")
 @click.pass_context
-def app(context: click.Context, version: bool) -> None:
+def app(context: click.Context) -> None:
     """Robust factored Markov decision processes: solve and learn, with certified bounds."""
-    if version:
-        print(f"rfmdp {__version__}")
-    elif context.invoked_subcommand is None:
+    if context.invoked_subcommand is None:
         print(context.get_help())
         raise click.UsageError("a command is needed.")
 
