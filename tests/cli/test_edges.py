@@ -314,7 +314,7 @@ def test_a_simulated_threshold_was_not_mentioned(folder, capsys):
     [
         ([1], ["domains"], 0, ""),
         pytest.param([1], ["--version"], 0, "", marks=pytest.mark.slow),
-        ([1], ["solve", "no.prism"], 1, "no.prism: there is no such file"),
+        ([1], ["solve", "no.prism"], 1, "no.prism: the file cannot be read"),
         ([2], ["domains"], 0, "chain"),
         ([2], ["solve", "no.prism"], 1, ""),
         (

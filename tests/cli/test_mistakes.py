@@ -84,7 +84,7 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "chain", "--radius", "0.1", "--set=l1:0.1"], ["--radius and --set", "give one"]),
     (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
     (["solve", "no.prism", *TOP], ["no.prism: the file cannot be read", "No such file"]),
-    (["solve", "no.prism"], ["no.prism: there is no such file"]),
+    (["solve", "no.prism"], ["no.prism: the file cannot be read", "No such file"]),
     (["solve", "no.umb", *TOP], ["no.umb"]),
     (["solve", "no.rfmdp", *TOP], ["no.rfmdp"]),
     (["solve", "folder", *TOP], ["folder", "directory"]),

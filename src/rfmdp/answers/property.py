@@ -176,12 +176,7 @@ def parse_properties(text: str, filename: str = "<properties>") -> list[Property
 
 
 def probability(path: Expr, states: Sets) -> tuple[Objective, bool]:
-    """Return the objective of a path formula, and whether the answer is one minus its value.
-
-    >>> from rfmdp.language.expressions import Label
-    >>> probability(tree.Path("G", None, Label("safe")), write_expression)
-    (Globally(stay='"safe"', latest=None, earliest=0), False)
-    """
+    """Return the objective of a path formula, and whether the answer is one minus its value."""
     if isinstance(path, tree.Path) and path.operator == "S":
         return objectives.LongRunShare(states(path.right)), False
     atoms: list[Expr] = []

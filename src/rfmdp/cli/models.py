@@ -25,7 +25,7 @@ from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, written
-from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
+from rfmdp.opening import Blueprint
 from rfmdp.record import Provenance
 from rfmdp.writing import check_writable
 
@@ -248,14 +248,15 @@ def property_and_blueprint(
     model: str, props: str | None, prop: Sequence[str], values: Mapping[str, str]
 ) -> tuple[Property, Blueprint]:
     """Return the one property that a command is about, and its model, read; they fit together."""
-    requests = properties_about(model, props, prop)
+    requests = chosen_properties(model, props, prop)
+    blueprint = read_blueprint(model)
+    requests = requests or own_property(blueprint)
     if len(requests) != 1:
         raise ModelError(
             f"This command is for one property, found {len(requests)}; pick with --prop."
         )
     unset = open_constants(requests)
     request = replace(requests[0], constants={k: v for k, v in values.items() if k in unset})
-    blueprint = read_blueprint(model)
     for error in misfits(blueprint, [request], values):
         if error is not None:
             raise error
@@ -285,17 +286,10 @@ def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> lis
     return [one for text in texts for one in _named(text, listed)] if texts else listed
 
 
-def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list[Property]:
-    """Return the properties that the user asks about; without any, that of a domain."""
-    requests = chosen_properties(model, file, texts)
-    if requests:
-        return requests
-    if model != args.STANDARD_INPUT:
-        if names_domain(model):
-            return parse_properties(find(model).prop)
-        require_file_or_domain(model)
-        if not Path(model).exists():
-            raise FileError(f"{model}: there is no such file.")
+def own_property(blueprint: Blueprint) -> list[Property]:
+    """Return the property of a domain, for who names none."""
+    if blueprint.is_domain:
+        return parse_properties(find(blueprint.name).prop)
     raise ModelError(
         "A property is needed: give a file of properties after the model, or --prop "
         "'Pmaxmin=? [ F \"goal\" ]'."

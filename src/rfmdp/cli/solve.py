@@ -15,7 +15,13 @@ import rfmdp as rf
 from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, work_of
 from rfmdp.answers.property import Property
 from rfmdp.cli import arguments as args, terminal
-from rfmdp.cli.models import build_model, command_line, properties_about, read_blueprint
+from rfmdp.cli.models import (
+    build_model,
+    chosen_properties,
+    command_line,
+    own_property,
+    read_blueprint,
+)
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.kernels.decorator import interpreting
 from rfmdp.language.checked import Work
@@ -87,14 +93,14 @@ def solve(
     files = [file for file in (export_policy, output) if file is not None]
     for file in files:
         check_writable(file)
-    requests = properties_about(model, props, prop)
-    for count, what, choice in (
-        (len(requests), "property", "choose one with --prop"),
-        (len(runs), "run", "give one value in place of each range, or --json for all"),
-    ):
-        if count > 1 and files:
-            raise ModelError(f"A file holds one {what}, found {count}; {choice}.")
+    requests = chosen_properties(model, props, prop)
     blueprint = read_blueprint(model)
+    requests = requests or own_property(blueprint)
+    if files and max(len(requests), len(runs)) > 1:
+        raise ModelError(
+            f"A file holds one property, found {len(requests)}, of one run, found {len(runs)}; "
+            "choose one with --prop, give one value in place of each range, or --json for all."
+        )
     if len(runs) == 1:  # reading counts as well
         remaining = max(limits.seconds - (time.monotonic() - started), 1e-9)
         limits = replace(limits, seconds=remaining)
