@@ -176,12 +176,9 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     if kind in (ModelType.DTMC, ModelType.MDP) or not natures:
         return "no choice"
     words = []
-    for agent, nature in dict.fromkeys(natures):
-        how = nature.name.lower()
-        if kind is ModelType.IMDP:
-            side = "with" if agent is nature else "against"
-            how = f"{how}, {side} the agent ({agent.name.lower()}{nature.name.lower()})"
-        words.append(how)
+    for agent, nature in ((a.name.lower(), n.name.lower()) for a, n in dict.fromkeys(natures)):
+        side = f"{'with' if agent == nature else 'against'} the agent ({agent}{nature})"
+        words.append(f"{nature}, {side}" if kind is ModelType.IMDP else nature)
     return "; ".join(words)
 
 

@@ -12,9 +12,10 @@ Probabilities that do not sum to one when they are read so are refused.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import chain, compress, product as combinations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -72,14 +73,15 @@ def exact_values(solution: Solution, where: BoolArray) -> Values:
     }
 
 
-class _Row(NamedTuple):
+@dataclass(eq=False)
+class _Row:
     """A row in fractions."""
 
     paid: Fraction
     targets: list[int]
     sets: list[list[Vector]]  # by their vertices
 
-    @property
+    @cached_property
     def certain(self) -> set[int]:
         """The successors that nature cannot avoid."""
         supports = (compress(self.targets, product(p)) for p in combinations(*self.sets))
@@ -123,10 +125,8 @@ class _Game:
         return pick(self.worth(row, value) for row in self.rows[state])
 
     def _row(self, row: int, state: int) -> _Row:
-        model, problem = self._problem.model, self._problem
-        if problem.lost is None:
-            paid = read(problem.reward[row])
-        else:  # a sum that was rounded is that of its terms as written
+        model, paid = self._problem.model, read(self._problem.reward[row])
+        if self._problem.lost is not None:  # a sum that was rounded is that of its terms
             rewards = model.reward(self._reward)
             paid = read(rewards.row[row]) + read(rewards.state[state])
         ids = model.row_marginals[segment(model.marginal_ptr, row)].tolist()
@@ -159,10 +159,8 @@ def _after_steps(problem: Problem, solution: Solution, where: BoolArray) -> Valu
 def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Values:
     """Return the fixed point next to a solution, if it is the only one."""
     lower, upper, near = solution.lower, solution.upper, solution.value
-    if lower is None or upper is None or problem.form is Form.MIXED:
-        raise TooHardError
-    if problem.steps:  # the bounds are those before the steps
-        raise TooHardError
+    if lower is None or upper is None or problem.form is Form.MIXED or problem.steps:
+        raise TooHardError  # steps before an until: the bounds are not those of the until alone
     if problem.flipped:
         lower, upper, near = 1.0 - upper, 1.0 - lower, 1.0 - near
     extremes = [0.0, 1.0 if problem.probability else np.inf]

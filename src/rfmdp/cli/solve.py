@@ -14,14 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import rfmdp as rf
 from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, work_of
 from rfmdp.answers.property import Property
-from rfmdp.cli import arguments as args, terminal
-from rfmdp.cli.models import (
-    build_model,
-    chosen_properties,
-    command_line,
-    own_property,
-    read_blueprint,
-)
+from rfmdp.cli import arguments as args, models, terminal
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.kernels.decorator import interpreting
 from rfmdp.language.checked import Work
@@ -93,9 +86,9 @@ def solve(
     files = [file for file in (export_policy, output) if file is not None]
     for file in files:
         check_writable(file)
-    requests = chosen_properties(model, props, prop)
-    blueprint = read_blueprint(model)
-    requests = requests or own_property(blueprint)
+    requests = models.chosen_properties(model, props, prop)
+    blueprint = models.read_blueprint(model)
+    requests = requests or models.own_property(blueprint)
     if files and max(len(requests), len(runs)) > 1:
         raise ModelError(
             f"A file holds one property, found {len(requests)}, of one run, found {len(runs)}; "
@@ -166,7 +159,7 @@ def replies(
     """
 
     def build(also_known: Collection[str], work: Work | None, progress: Progress) -> AnyModel:
-        return build_model(
+        return models.build_model(
             blueprint, run.constants, run.radius, nominal, work=work if inner == "exact" else None,
             also_known=also_known, progress=progress, scheduler=scheduler,
         )  # fmt: skip
@@ -232,7 +225,10 @@ def write_files(reply: Reply, files: Sequence[str]) -> Reply:
                 rf.write_policy(reply.answer.solution, file)
                 continue
             whole = reply.answer.whole_solution()
-            rf.save(replace(whole, model=whole.model.with_provenance(command=command_line())), file)
+            rf.save(
+                replace(whole, model=whole.model.with_provenance(command=models.command_line())),
+                file,
+            )
     except RfmdpError as error:
         return reply._replace(code=terminal.USER_ERROR, complaint=str(error))
     return reply
