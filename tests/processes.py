@@ -15,10 +15,10 @@ LIMIT = 600.0  # seconds that no process of a test takes, even if all cores comp
 # a machine that is busy needs them
 PATIENT = f"""
 from rfmdp.__main__ import main
-from rfmdp.cli import output
+from rfmdp.cli import terminal
 
 if __name__ == "__main__":
-    output.GRACE = {LIMIT / 4.0}
+    terminal.GRACE = {LIMIT / 4.0}
     main()
 """
 

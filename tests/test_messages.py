@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rfmdp
-from rfmdp.cli.output import OPTIONS, as_options
+from rfmdp.cli.terminal import OPTIONS, as_options
 from rfmdp.language.names import constants_hint
 
 PACKAGE = Path(rfmdp.__file__).parent

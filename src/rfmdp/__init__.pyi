@@ -2,8 +2,7 @@
 
 __version__: str
 
-from .answers.answer import check as check
-from .answers.batch import check_all as check_all
+from .answers.answer import check as check, check_all as check_all
 from .answers.property import parse_property as parse_property
 from .domains import domain as domain, domain_spec as domain_spec
 from .errors import (

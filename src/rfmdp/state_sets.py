@@ -40,13 +40,7 @@ class NamedStates:
     states: BoolArray = field(repr=False)
 
     def holds(self, model: AnyModel) -> BoolArray:
-        """Return the states.
-
-        Raises
-        ------
-        ModelError
-            If the model has another number of states.
-        """
+        """Return the states; raise ModelError if the model has another number of them."""
         if self.states.shape != (model.states,) or self.states.dtype != np.bool_:
             raise ModelError(
                 f"{self.text}: must be a boolean array of {model.states} entries for this model, "

@@ -123,7 +123,6 @@ def slippery():
         ('filter(count, P>0 [ F "one" ])', 3),
         ('filter(first, P=? [ F "one" ], x>0)', 1.0),
         ('filter(state, P=? [ F "one" ], x=2)', 0.2),
-        ('filter(range, P=? [ F "one" ])', (0.0, 1.0)),
         ('2*filter(max, P=? [ F "one" ], x=2)', 0.4),
         ("filter(max, x)", 3),
         ('P=? [ F x=filter(max, x) & "end" ]', 0.6),
@@ -134,9 +133,8 @@ def test_values_by_hand(text, value, coin):
     answer = check(coin, text)
     assert answer.status is Status.CERTIFIED
     assert answer.value == pytest.approx(value, rel=2e-6, abs=1e-12)
-    if not isinstance(value, tuple):
-        assert answer.lower <= value * (1 + 1e-15) + 1e-15
-        assert answer.upper >= value * (1 - 1e-15) - 1e-15
+    assert answer.lower <= value * (1 + 1e-15) + 1e-15
+    assert answer.upper >= value * (1 - 1e-15) - 1e-15
 
 
 @pytest.mark.parametrize(
@@ -277,29 +275,20 @@ def test_one_sided_method_leaves_the_other_side_open():
 
 
 def test_several_initial_states():
-    """Numbers become a range, truth values must hold in all; one state needs a filter."""
+    """Truth values must hold in all; a number needs a filter."""
     model = parse_prism(MANY)
-    low, high = check(model, "P=? [ F<=2 x=3 ]").value
-    assert (low, high) == pytest.approx((0.0, 0.25))
     assert check(model, "P>0.2 [ F<=2 x=3 ]").value is False
     assert check(model, 'filter(min, P=? [ F<=3 x=3 ], "init")').value == pytest.approx(0.125)
-    with pytest.raises(ModelError, match=r"found 2: \(x=0\), \(x=1\)"):
-        check(model, 'filter(state, P=? [ F<=3 x=3 ], "init")')
-
-
-def test_lists(coin):
-    """Print gives the states that are not 0, printall all."""
-    found = check(coin, "filter(print, P=? [ X x=3 ])").listing
-    assert [state for state, _ in found] == [2, 3] or len(found) == 2
-    assert [value for _, value in found] == pytest.approx([0.5, 1.0])
-    assert len(check(coin, "filter(printall, P=? [ X x=3 ], x<3)").listing) == 3
+    assert check(model, 'filter(max, P=? [ F<=2 x=3 ], "init")').value == pytest.approx(0.25)
+    for text in ('filter(state, P=? [ F<=3 x=3 ], "init")', "P=? [ F<=2 x=3 ]"):
+        with pytest.raises(ModelError, match=r"found 2: \(x=0\), \(x=1\); use filter\(min"):
+            check(model, text)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ('filter(min, P=? [ F "one" ], x=0 & x=1)', "at least one state"),
-        ("1+filter(range, x)", "must stand alone"),
         ("P=? [ F x=1 ] & true", "type bool"),
         ("P=? [ F y=1 ]", "unknown name 'y'"),
         ('R{"nothing"}=? [ C ]', "unknown rewards"),

@@ -1,7 +1,7 @@
 """Many questions about one model: each is answered, fails by itself, or is too late."""
 
 import rfmdp as rf
-from rfmdp.answers.batch import Answered, Built, Failed, check_all
+from rfmdp.answers.answer import Answered, Built, Failed, check_all
 from rfmdp.errors import PrismError
 from rfmdp.language.parse import parse_model
 from rfmdp.opening import Blueprint

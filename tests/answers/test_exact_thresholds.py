@@ -10,9 +10,10 @@ from examples import half
 from language.case_studies import DIE
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
-from rfmdp.answers.exact_thresholds import OperationLimit, TooHardError, chain_values, read
+from rfmdp.answers.exact_thresholds import SIMPLE
 from rfmdp.errors import PrismWarning
 from rfmdp.language.build import parse_prism
+from rfmdp.sources.gym.spaces import read
 
 CHOICES = """mdp
 module m
@@ -131,25 +132,35 @@ def test_floats_stand_for_what_was_written(number, meant):
     assert read(number) == Fraction(meant)
 
 
-@given(st.integers(2, 30), st.integers(1, 9))
+@pytest.mark.parametrize("length", [3, 4, 7])
+@pytest.mark.parametrize("tenths", [3, 5, 8])
 def test_the_gambler(length, tenths):
-    """The chain of a gambler has the closed form of his ruin."""
-    p = Fraction(tenths, 10)
-    moves = {k: {j: q for j, q in ((k + 1, p), (k - 1, 1 - p)) if 0 < j < length}
-             for k in range(1, length)}  # fmt: skip
-    paid = {k: p if k == length - 1 else Fraction(0) for k in moves}
-    odds = (1 - p) / p
-    found = chain_values(moves, paid, OperationLimit())
-    for k, x in found.items():
-        wanted = Fraction(k, length) if odds == 1 else (1 - odds**k) / (1 - odds**length)
-        assert x == wanted
+    """The closed form of the gambler's ruin is met; on a cycle its fractions must be simple."""
+    model = quiet(f"""dtmc module m x : [0..{length}] init 1;
+    [] x>0 & x<{length} -> 0.{tenths} : (x'=x+1) + {1 - tenths / 10:.1f} : (x'=x-1);
+    [] x=0 | x={length} -> true; endmodule""")
+    odds = Fraction(10 - tenths, tenths)
+    wins = Fraction(1, length) if odds == 1 else (1 - odds) / (1 - odds**length)
+    found = [check(model, f"P{sign}{wins} [ F x={length} ]").value for sign in (">=", ">")]
+    assert found == ([True, False] if wins.denominator <= SIMPLE else [None, None])
 
 
-def test_a_chain_that_never_leaves_has_no_value():
-    """A closed cycle is refused."""
-    one = Fraction(1)
-    with pytest.raises(TooHardError):
-        chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one}, OperationLimit())
+def test_values_off_cycles_may_have_any_denominator():
+    """Expected: 0.1^9, whose denominator is no simple one."""
+    model = quiet("dtmc module m x : [0..10]; [] x<9 -> 0.1 : (x'=x+1) + 0.9 : (x'=10); "
+                  "[] x>8 -> true; endmodule")  # fmt: skip
+    assert check(model, "P>=1e-9 [ F x=9 ]").value is True
+    assert check(model, "P>1e-9 [ F x=9 ]").value is False
+
+
+def test_a_fixed_point_is_taken_only_if_there_is_no_other():
+    """Who may go round for ever at no cost is not led to the target by the equations alone."""
+    model = quiet("""mdp module m x : [0..2]; [go] x<2 -> (x'=1-x);
+    [end] x=0 -> 1/3 : (x'=1) + 2/3 : (x'=2); [] x=2 -> true; endmodule
+    rewards [end] true : 1/3; endrewards""")
+    for operator, value in (("Rmin", "1/2"), ("Pmax", "1")):
+        assert check(model, f"{operator}>={value} [ F x=2 ]").value is True
+        assert check(model, f"{operator}>{value} [ F x=2 ]").value is not True
 
 
 @pytest.mark.parametrize("half", ["0.500000000000000000000000000000001", "0.5+1e-33", "1/2+1e-33"])

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from rfmdp.answers.answer import check
-from rfmdp.answers.property import load_properties, parse_properties, parse_property
+from rfmdp.answers.property import parse_properties, parse_property
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.language.build import parse_prism
+from rfmdp.language.source import read_text
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -127,7 +128,7 @@ def test_texts_and_files(tmp_path):
     """A file gives all its properties; a single text must be one property."""
     file = tmp_path / "all.props"
     file.write_text('const int k;\n"first": Pmax=? [ F<=k x=1 ];\nPmin=? [ F x=1 ]\n')
-    first, second = load_properties(file)
+    first, second = parse_properties(read_text(file))
     assert (first.name, second.name) == ("first", None)
     assert str(first) == first.text == "Pmax=? [ F<=k x=1 ]"
     with pytest.raises(PrismError, match="expected one property, found 2"):

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from rfmdp.answers.answer import check
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.cli.answers import answer_lines, answer_record
+from rfmdp.cli.solve import answer_lines, answer_record
 from rfmdp.errors import PrismError, UnsupportedError
 from rfmdp.inner.relaxations import Sequential
 from rfmdp.language.ast import Binary, Literal, Type

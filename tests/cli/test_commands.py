@@ -10,9 +10,8 @@ import pytest
 
 import rfmdp
 from processes import LIMIT, python
-from rfmdp.cli.arguments import inner_method
+from rfmdp.cli.arguments import INNER, inner_method
 from rfmdp.cli.main import COMMANDS, run
-from rfmdp.cli.signature import INNER
 from rfmdp.errors import ModelError
 from rfmdp.outer.solution import Status
 
@@ -34,8 +33,8 @@ def test_help_is_light():
 
 def test_closed_pipe_is_quiet(folder):
     """A reader that leaves early does not cause a traceback."""
-    prop = "filter(printall, Pmax=? [ F<=1 x=3 ])"
-    words = f'"{sys.executable}" -m rfmdp solve m.prism --const N=3000 --prop "{prop}" | head -1'
+    prop = ";".join(["Pmax=? [ F<=1 x=3 ]"] * 1000)
+    words = f'"{sys.executable}" -m rfmdp solve m.prism --const N=3 --prop "{prop}" | head -1'
     pipes = {"capture_output": True, "text": True, "timeout": LIMIT}
     found = subprocess.run(words, shell=True, cwd=folder, **pipes)
     assert found.stderr == ""
@@ -58,6 +57,7 @@ def test_every_command_has_help(name, capsys):
     assert run([name, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"rfmdp {name}" in text
+    assert COMMANDS[name][1] in " ".join(text.split())  # what `rfmdp --help` says of it
     assert run([name, "-h"]) == 0
     assert capsys.readouterr().out == text
 

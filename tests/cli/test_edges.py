@@ -9,8 +9,8 @@ import pytest
 
 from chain_cost import chain_cost
 from processes import LIMIT, PATIENT, process, wait_for_line
-from rfmdp.answers import batch
-from rfmdp.cli import output
+from rfmdp.answers import answer
+from rfmdp.cli import terminal
 from rfmdp.cli.main import run
 from rfmdp.domains import domain, domain_spec
 from rfmdp.solving import solve
@@ -71,7 +71,7 @@ def test_ctrl_c_while_solving_was_exit_code_2(folder):
 @pytest.fixture
 def ctrl_c(monkeypatch):
     """Let Ctrl-C be heard, also where tests are a job in the background; it leaves them time."""
-    monkeypatch.setattr("rfmdp.cli.output.GRACE", 3600.0)
+    monkeypatch.setattr("rfmdp.cli.terminal.GRACE", 3600.0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -80,7 +80,7 @@ def ctrl_c(monkeypatch):
 def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, capsys):
     """A solver that catches Ctrl-C returns what it has; the command still ends with 130."""
     asked = []
-    check = batch.check
+    check = answer.check
 
     def interrupted(model, prop, **words):
         asked.append(prop.text)
@@ -89,7 +89,7 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
         except KeyboardInterrupt:
             return check(model, prop, **words)
 
-    monkeypatch.setattr(batch, "check", interrupted)
+    monkeypatch.setattr(answer, "check", interrupted)
     prop = "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"
     assert run(["solve", "m.prism", "--const", "N=3", "--prop", prop]) == 130
     assert asked == ["Pmax=? [ F x=1 ]"]
@@ -98,11 +98,11 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
 
 STUBBORN = """
 import sys, time
-from rfmdp.answers import batch
-from rfmdp.cli import output
+from rfmdp.answers import answer
+from rfmdp.cli import terminal
 from rfmdp.cli.main import run
 
-output.GRACE = 0.2
+terminal.GRACE = 0.2
 
 def stubborn(*args, **words):
     print("asked", flush=True)
@@ -112,7 +112,7 @@ def stubborn(*args, **words):
         except KeyboardInterrupt:
             pass
 
-batch.check = stubborn
+answer.check = stubborn
 sys.exit(run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"]))
 """
 
@@ -129,7 +129,7 @@ def test_a_lost_ctrl_c_ends_the_command_all_the_same(folder):
 
 def test_an_error_of_several_lines_was_cut_to_its_announcement(folder, capsys):
     """A line that ends in a colon is printed with the one that it announces."""
-    from rfmdp.cli.output import complain
+    from rfmdp.cli.terminal import complain
 
     complain("The model has 2 errors:\n  error: first.\n  error: second.")
     assert capsys.readouterr().err == "rfmdp: error: The model has 2 errors: error: first.\n"
@@ -200,10 +200,10 @@ def test_runs_of_named_properties(folder, capsys):
 def test_a_terminal_has_one_line_that_changes(monkeypatch, capsys):
     """Each line takes the place of the last one and fits; nothing of it is left."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(output, "PATIENCE", 0.0)
-    monkeypatch.setattr(output, "REFRESH", 0.0)
-    monkeypatch.setattr(output, "get_terminal_size", lambda: os.terminal_size((40, 20)))
-    with output.showing_progress("building") as shown:
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "REFRESH", 0.0)
+    monkeypatch.setattr(terminal, "get_terminal_size", lambda: os.terminal_size((40, 20)))
+    with terminal.showing_progress("building") as shown:
         shown.building(20, 41)
         shown.building(3_000_000, 6_000_000)
     text = capsys.readouterr().err
@@ -216,7 +216,7 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch, capsys):
 
 def test_the_first_minute_says_what_it_does(monkeypatch, tmp_path):
     """While numba compiles, the progress says so."""
-    from rfmdp.cli.output import ShownProgress, showing_progress
+    from rfmdp.cli.terminal import ShownProgress, showing_progress
     from rfmdp.kernels.decorator import cache_folder, kernel
 
     seen = []
@@ -227,7 +227,7 @@ def test_the_first_minute_says_what_it_does(monkeypatch, tmp_path):
         assert kernel(_one_more)(1) == 2
     assert kernel(_two_more)(1) == 3
     cache_folder.cache_clear()
-    assert seen == [output.COMPILING]
+    assert seen == [terminal.COMPILING]
 
 
 def _one_more(x):
@@ -240,10 +240,10 @@ def _two_more(x):
 
 def test_the_line_of_building(monkeypatch, capsys):
     """Away from a terminal, too."""
-    from rfmdp.cli import output
+    from rfmdp.cli import terminal
 
-    monkeypatch.setattr(output, "PLAIN", 0.0)
-    with output.showing_progress("building") as shown:
+    monkeypatch.setattr(terminal, "PLAIN", 0.0)
+    with terminal.showing_progress("building") as shown:
         shown.building(3000, 6000)
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["building: 0 s, 3,000 states, 6,000 transitions"]
@@ -314,7 +314,7 @@ def test_a_simulated_threshold_was_not_mentioned(folder, capsys):
     [
         ([1], ["domains"], 0, ""),
         pytest.param([1], ["--version"], 0, "", marks=pytest.mark.slow),
-        ([1], ["solve", "no.prism"], 1, "no.prism: there is no such file"),
+        ([1], ["solve", "no.prism"], 1, "no.prism: the file cannot be read"),
         ([2], ["domains"], 0, "chain"),
         ([2], ["solve", "no.prism"], 1, ""),
         (

@@ -109,9 +109,9 @@ def test_assumptions_are_words(folder, capsys):
 def test_progress_on_a_terminal(folder, capsys, monkeypatch):
     """One line that changes: guarantee, true value, speed, time left."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("rfmdp.cli.output.PATIENCE", 0.001)
-    monkeypatch.setattr("rfmdp.cli.output.REFRESH", 0.0)
-    monkeypatch.setattr("rfmdp.cli.output.get_terminal_size", lambda: terminal_size((200, 20)))
+    monkeypatch.setattr("rfmdp.cli.terminal.PATIENCE", 0.001)
+    monkeypatch.setattr("rfmdp.cli.terminal.REFRESH", 0.0)
+    monkeypatch.setattr("rfmdp.cli.terminal.get_terminal_size", lambda: terminal_size((200, 20)))
     run(["learn", "m.prism", *REACH, *FEW])
     lines = [x for x in capsys.readouterr().err.split("\r") if "guarantee" in x]
     assert lines
@@ -138,7 +138,7 @@ def test_json_has_the_ledger(folder, capsys):
 
 def test_progress_away_from_a_terminal(folder, capsys, monkeypatch):
     """Plain lines, one in a while; here the while is short."""
-    monkeypatch.setattr("rfmdp.cli.output.PLAIN", 0.0)
+    monkeypatch.setattr("rfmdp.cli.terminal.PLAIN", 0.0)
     run(["learn", "m.prism", *REACH, *FEW])
     lines = capsys.readouterr().err.splitlines()
     assert lines

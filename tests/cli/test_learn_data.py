@@ -117,8 +117,8 @@ def test_reading_counts_as_time(log, monkeypatch):
     """What is left of --timeout after reading is what a run may take."""
     import sys
 
-    import_module("rfmdp.cli.commands.learn")
-    command = sys.modules["rfmdp.cli.commands.learn"]
+    import_module("rfmdp.cli.learn")
+    command = sys.modules["rfmdp.cli.learn"]
     now = [100.0]
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: now[0]))
     read = command.read_data

@@ -84,7 +84,7 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "chain", "--radius", "0.1", "--set=l1:0.1"], ["--radius and --set", "give one"]),
     (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
     (["solve", "no.prism", *TOP], ["no.prism: the file cannot be read", "No such file"]),
-    (["solve", "no.prism"], ["no.prism: there is no such file"]),
+    (["solve", "no.prism"], ["no.prism: the file cannot be read", "No such file"]),
     (["solve", "no.umb", *TOP], ["no.umb"]),
     (["solve", "no.rfmdp", *TOP], ["no.rfmdp"]),
     (["solve", "folder", *TOP], ["folder", "directory"]),
@@ -127,7 +127,7 @@ MISTAKES = [  # words, what the one line must say
     (["check", "-", "-"], ["the model or the properties must be a file"]),
     (prop("2"), ["--prop 2: a number must be that of a property in a file", "after the model"]),
     (["solve", "m.prism", "m.props", *N.split(), "--prop", "zzz"], ["'zzz'", "reach, cost, sure"]),
-    (prop("filter(foo, Pmax=? [ F x=1 ])"), ["--prop:1:8", "'foo'", "printall, range"]),
+    (prop("filter(foo, Pmax=? [ F x=1 ])"), ["--prop:1:8", "'foo'", "exists, first"]),
     (prop("filter(foralls, P>0 [ F x=1 ])"), ["did you mean 'forall' instead of 'foralls'?"]),
     (
         ["simulate", "m.prism", *N.split(), "--prop", "filter(max, Pmax=? [ F x=1 ])"],
@@ -251,7 +251,7 @@ def test_a_mistake_is_one_line_that_helps(words, said, made, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "last"),
     [
-        (prop("filter(foo, Pmax=? [ F x=1 ])"), "printall, range"),  # floor is no filter
+        (prop("filter(foo, Pmax=? [ F x=1 ])"), "exists, first"),  # floor is no filter
         (["solve", "m.prism", *TOP, "--const", "N=99999999999"], "2147483647"),  # N is no double
     ],
 )

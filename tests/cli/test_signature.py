@@ -6,8 +6,8 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from rfmdp.cli.arguments import command
 from rfmdp.cli.main import COMMANDS, app, run
-from rfmdp.cli.signature import command
 
 
 @command

@@ -1,32 +1,43 @@
-"""Ask a property of a model: the answer with proven bounds.
+"""Ask properties of a model: answers with proven bounds.
 
-It is one value, picked as PRISM picks it: at the initial state, or the range over several initial
-states; of truth values, whether all of them satisfy the property.
+An answer is one value: at the initial state, or whether all initial states satisfy the property.
+Of many questions about one model, which is built once, each is answered or fails by itself, within
+a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rfmdp.answers.evaluator import PropertyEvaluator
-from rfmdp.answers.property import Property, parse_property
+from rfmdp.answers.property import Property, backward_steps, parse_properties, parse_property
 from rfmdp.answers.quantity import Quantity
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError, UnsupportedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.ast import ModelType, Type
+from rfmdp.language.check import CheckedModel, Work
+from rfmdp.language.check_properties import check_property, require_supported
 from rfmdp.language.names import Constants, plain_values
+from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.temporal.hoa import HoaAutomaton
-from rfmdp.types import BoolArray
 
-Value = bool | int | float | tuple[float, float]
+if TYPE_CHECKING:
+    from rfmdp.opening import Blueprint
+
+Value = bool | int | float
+Build = Callable[[Collection[str], Work | None, Progress], AnyModel]
+"""Called as build(constants of the properties, what they ask of the model, progress)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,12 +47,10 @@ class Answer:
     value : the side that is guaranteed (lower if the agent maximises), or the other one if the
         method proves only that; of a chain and of a formula over several P and R, a number between
         the bounds, once they are as close as wanted; None if nothing of this is proven; a truth
-        value only if bounds decide it; the pair (least, largest) over several initial states
+        value only if bounds decide it
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
     nature : what was assumed about nature, in words
-    listing : the states and values that a filter such as print lists; None is a truth value that
-        bounds leave open
     """
 
     text: str
@@ -55,7 +64,6 @@ class Answer:
     nature: str
     side: int = 0
     solutions: tuple[Solution, ...] = ()
-    listing: tuple[tuple[int, Value | None], ...] = ()
     is_solution: bool = False  # whether `solution` says all: the property is a single P=? or R=?
     model: AnyModel | None = field(default=None, repr=False)
 
@@ -101,14 +109,10 @@ def check(
 
     Parameters
     ----------
-    model, prop
-        What is asked of which model; a text is parsed first.
-    inner, limits
-        Method and limits, as for `solve`.
+    inner, limits, automaton
+        As for `solve`.
     constants
         Values of constants that the property leaves open.
-    automaton
-        What the path formula means, as for `solve`.
 
     Raises
     ------
@@ -127,32 +131,15 @@ def check(
     """
     request = parse_property(prop) if isinstance(prop, str) else prop
     request = replace(request, constants={**request.constants, **plain_values(constants)})
-    bound = request.bind(model)
-    limits = limits or Limits()
-    evaluator = PropertyEvaluator(model, bound, inner, limits, automaton)
-    least, most = evaluator.answer()
-    return _answer(request, evaluator, least, most)
-
-
-def _answer(
-    prop: Property, evaluator: PropertyEvaluator, least: Quantity, most: Quantity
-) -> Answer:
-    status = _status(least, most, evaluator)
-    certified = status is Status.CERTIFIED
-    low, high = least.lower[0], most.upper[0]
-    value: Value | None
-    side = 0
-    if most.type is Type.BOOL:
-        value = bool(most.value[0]) if most.known[0] else None
-        low, high = _bounded(evaluator)
-    elif least is most:
-        value, side = _proven_value(most, certified)
-    else:
-        ends = _proven_value(least, certified)[0], _proven_value(most, certified)[0]
-        value = None if None in ends else ends  # type: ignore[assignment]
+    evaluator = PropertyEvaluator(model, request.bind(model), inner, limits, automaton)
+    quantity = evaluator.answer()
+    status = _status(quantity, evaluator)
+    truth = quantity.type is Type.BOOL
+    low, high = evaluator.bounds() if truth else (quantity.lower[0], quantity.upper[0])
+    value, side = _proven_value(quantity, status)
     return Answer(
-        prop.text,
-        most.type,
+        request.text,
+        quantity.type,
         value,
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
@@ -162,22 +149,23 @@ def _answer(
         nature_in_words(evaluator.kind, evaluator.natures),
         side,
         tuple(evaluator.solutions),
-        tuple(_listing(evaluator)),
         evaluator.is_solution,
-        evaluator.model,
+        model,
     )
 
 
-def _proven_value(number: Quantity, certified: bool) -> tuple[int | float | None, int]:
-    """Return the number to report and the side that it is a bound from; None if nothing is proven.
+def _proven_value(number: Quantity, status: Status) -> tuple[Value | None, int]:
+    """Return the value to report and the side that it is a bound from; None if nothing is proven.
 
     A side that nobody proved is infinite. A number between the bounds counts if they are close.
     """
     low, value, high = number.lower[0], number.value[0], number.upper[0]
-    if np.isnan(value) or (not certified and low != high and value in (-np.inf, np.inf)):
-        return None, 0
+    if number.type is Type.BOOL:
+        return bool(value) if low == high else None, 0
+    certified = status is Status.CERTIFIED
     side = -1 if value == low else int(value == high)
-    if side == 0 and not certified:
+    endless = not certified and low != high and value in (-np.inf, np.inf)
+    if np.isnan(value) or endless or (side == 0 and not certified):
         return None, 0
     return (int(value) if number.type is Type.INT and np.isfinite(value) else float(value)), side
 
@@ -187,64 +175,182 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     if kind in (ModelType.DTMC, ModelType.MDP) or not natures:
         return "no choice"
     words = []
-    for agent, nature in dict.fromkeys(natures):
-        how = nature.name.lower()
-        if kind is ModelType.IMDP:
-            side = "with" if agent is nature else "against"
-            how = f"{how}, {side} the agent ({agent.name.lower()}{nature.name.lower()})"
-        words.append(how)
+    for agent, nature in ((a.name.lower(), n.name.lower()) for a, n in dict.fromkeys(natures)):
+        side = f"{'with' if agent == nature else 'against'} the agent ({agent}{nature})"
+        words.append(f"{nature}, {side}" if kind is ModelType.IMDP else nature)
     return "; ".join(words)
 
 
-def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
-    truth = most.type is Type.BOOL
-    ends = [_at_states(x, slice(1)) for x in (least, most)]  # a filter is the same in all states
-    decided = bool(most.known[0]) if truth else all(_closed(x, evaluator) for x in ends)
-    if evaluator.listed is not None:
-        listed, where, _ = evaluator.listed
-        inside = _at_states(listed, where)
-        boolean = inside.type is Type.BOOL
-        truth = truth and not boolean
-        decided &= bool(inside.known.all()) if boolean else _closed(inside, evaluator)
-    if decided:
+def _status(answer: Quantity, evaluator: PropertyEvaluator) -> Status:
+    lower, upper = answer.lower[:1], answer.upper[:1]  # the same in all states
+    truth, one = answer.type is Type.BOOL, np.ones(1, dtype=np.bool_)
+    size = max([1.0, *(largest(s.value) for s in evaluator.solutions)])
+    if bool(lower == upper) if truth else evaluator.limits.closed(lower, upper, one, size):
         return Status.CERTIFIED
     ended = {solution.status for solution in evaluator.solutions}
-    for status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT):
-        if status in ended:
-            return status
-    return Status.UNDECIDED if truth else Status.GAP_OPEN
+    limits = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT)
+    open_ = Status.UNDECIDED if truth else Status.GAP_OPEN
+    return next((status for status in limits if status in ended), open_)
 
 
-def _at_states(number: Quantity, states: BoolArray | slice) -> Quantity:
-    return Quantity(number.type, number.lower[states], number.value[states], number.upper[states])
+class Built(NamedTuple):
+    """The model that questions are about, and how long it took to build it."""
+
+    model: AnyModel
+    seconds: float
 
 
-def _closed(number: Quantity, evaluator: PropertyEvaluator) -> bool:
-    """Return whether bounds are as close as wanted, or as close as floats let them be."""
-    sizes = [max(largest(s.value), 1.0) for s in evaluator.solutions]
-    lower, upper = (np.asarray(x, dtype=np.float64) for x in (number.lower, number.upper))
-    everywhere = np.ones(len(lower), dtype=np.bool_)
-    return evaluator.limits.closed(lower, upper, everywhere, max(sizes, default=1.0))
+class Answered(NamedTuple):
+    """The answer to a question, and how long it took."""
+
+    prop: Property
+    answer: Answer
+    seconds: float
 
 
-def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
-    """Return bounds of the number that a truth value at the initial state is about, if just one."""
-    bounded, initial = evaluator.bounded, evaluator.model.initial
-    if not evaluator.about_one_number or len(bounded) != 1 or len(initial) != 1:
-        return -np.inf, np.inf
-    state = int(initial[0])
-    return float(bounded[0].lower[state]), float(bounded[0].upper[state])
+class Failed(NamedTuple):
+    """A question that was not answered, and why."""
+
+    prop: Property
+    error: RfmdpError
+    late: bool = False  # whether no time was left for it
 
 
-def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:
-    """Yield states with their values; of truth values those that hold, and those that are open."""
-    if evaluator.listed is None:
+def check_all(
+    model: AnyModel | Blueprint,
+    properties: Sequence[Property] | str,
+    *,
+    inner: Inner | None = None,
+    limits: Limits | None = None,
+    constants: Constants | None = None,
+    build: Build | None = None,
+    progress: Progress | None = None,
+    automaton: HoaAutomaton | None = None,
+) -> Iterator[Built | Answered | Failed]:
+    """Answer all properties about a model, one after the other; one that fails stops no other.
+
+    Mistakes of properties are found before the model is built, where its text tells. What comes
+    first is the model, unless no property fits it. A model that is only read may come by its
+    factors (`LatticeMDP`) where all properties have a bound of steps and that is less work.
+
+    Parameters
+    ----------
+    model
+        Built, or read only (`read_model`).
+    properties
+        Parsed, or a text with any number of them.
+    inner, limits, automaton
+        As for `solve`; `seconds` are for building and one answer together.
+    constants
+        Values of constants that the model and the properties leave open.
+    build
+        How to build a model that is only read; by default as it stands.
+    progress
+        Called while the model is built, as progress(states, transitions): how many there are.
+
+    Raises
+    ------
+    RfmdpError
+        If the model cannot be built.
+
+    Examples
+    --------
+    >>> from rfmdp.language.build import parse_prism
+    >>> coin = parse_prism("dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); "
+    ...                    "[] x>0 -> true; endmodule")
+    >>> texts = "P=? [ X x=1 ]; P=? [ X x==1 ]; P>=1 [ F x>0 ];"
+    >>> [getattr(item, "answer", item.__class__.__name__) for item in check_all(coin, texts)]
+    ['Built', Answer(P=? [ X x=1 ]: 0.5, certified, exact), 'Failed', \
+Answer(P>=1 [ F x>0 ]: True, certified, exact)]
+    """
+    started = time.monotonic()
+    limits, constants = limits or Limits(), dict(constants or {})
+    requests = parse_properties(properties) if isinstance(properties, str) else list(properties)
+    errors = misfits(model, requests, constants)
+    if requests and None not in errors:  # nothing to build the model for
+        yield from (Failed(prop, e) for prop, e in zip(requests, errors, strict=True) if e)
         return
-    numbers, where, name = evaluator.listed
-    for state in np.flatnonzero(where).tolist():
-        value = numbers.value[state]
-        if numbers.type is Type.BOOL:
-            if numbers.upper[state] or name == "printall":
-                yield state, bool(value) if numbers.known[state] else None
-        elif value or name == "printall":
-            yield state, int(value) if numbers.type is Type.INT else float(value)
+    deadline = started + limits.seconds
+
+    def in_time(states: int, transitions: int) -> None:
+        _seconds_left(deadline)
+        if progress is not None:
+            progress(states, transitions)
+
+    try:
+        if isinstance(model, AnyModel):
+            built = model
+        else:
+            names, work = open_constants(requests), work_of(model, requests, constants)
+            if build is not None:
+                built = build(names, work, in_time)
+            else:
+                built = model.build_for(work, constants, also_known=names, progress=in_time)
+        yield Built(built, time.monotonic() - started)
+        limits = replace(limits, seconds=_seconds_left(deadline))
+    except NotCertifiedError as late:
+        yield from (Failed(prop, late, late=True) for prop in requests)
+        return
+    for prop, error in zip(requests, errors, strict=True):
+        begun = time.monotonic()
+        try:
+            if error is not None:
+                raise error
+            answer = check(
+                built, prop, inner=inner, limits=limits, constants=constants, automaton=automaton
+            )
+            yield Answered(prop, answer, time.monotonic() - begun)
+        except RfmdpError as failure:
+            yield Failed(prop, failure)
+
+
+def misfits(
+    model: AnyModel | Blueprint, properties: Sequence[Property], constants: Constants
+) -> list[PrismError | None]:
+    """Return the errors of properties that do not fit a model, as far as its text tells them."""
+    errors = [_misfit(prop, None, constants) for prop in properties]
+    if isinstance(model, AnyModel) or all(error is not None for error in errors):
+        return errors
+    names = model.names(constants, open_constants(properties))
+    return errors if names is None else [_misfit(prop, names, constants) for prop in properties]
+
+
+def open_constants(properties: Sequence[Property]) -> set[str]:
+    """Return the names of constants that properties leave open."""
+    return {name for p in properties for name in p.file.open}
+
+
+def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:
+    try:
+        if names is None:
+            require_supported(prop.parsed.expression, prop.file.source)
+        else:
+            check_property(prop.parsed, prop.file, names, {**prop.constants, **constants})
+    except PrismError as error:
+        return error
+    return None
+
+
+def work_of(
+    blueprint: Blueprint, properties: Sequence[Property], constants: Constants
+) -> Work | None:
+    """Return what all properties that fit ask of the model; None: that is not known."""
+    names = blueprint.names(constants, open_constants(properties))
+    if names is None:
+        return None
+    questions = []
+    for prop in properties:
+        with suppress(PrismError):
+            inputs = {**prop.constants, **constants}
+            checked = check_property(prop.parsed, prop.file, names, inputs)
+            questions.append((checked.expression, prop.states))
+    return backward_steps(questions) if questions else None
+
+
+def _seconds_left(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0.0:
+        raise NotCertifiedError(
+            "The model was not built in time, so nothing is proven; try a larger limit."
+        )
+    return seconds

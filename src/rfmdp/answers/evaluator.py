@@ -7,6 +7,7 @@ proven bounds in every state.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -14,10 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from rfmdp.answers.exact_thresholds import TURNED, decided, read
-from rfmdp.answers.property import Property
+from rfmdp.answers.exact_thresholds import exact_values, read
+from rfmdp.answers.property import directions, number, probability, reward
 from rfmdp.answers.quantity import Quantity, apply_filter, combine, compare
-from rfmdp.answers.specification import directions, number, probability, reward
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -29,7 +29,7 @@ from rfmdp.language.expressions import fold, nodes, path_operators, type_of, wri
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Direction, Spec, Temporal, TemporalReward
-from rfmdp.outer.problem import BackwardStep, Form, Problem, pose
+from rfmdp.outer.problem import BackwardStep, Form, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.solving import solve
@@ -40,14 +40,8 @@ from rfmdp.temporal.solve import first_states, with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
-LISTS = ("print", "printall")
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
-
-
-def states_where(model: AnyModel, prop: Property) -> BoolArray:
-    """Return where a state formula holds, (S,)."""
-    bound = prop.bind(model)
-    return PropertyEvaluator(model, bound, None, Limits()).decided(bound.expression)
 
 
 class PropertyEvaluator:
@@ -57,43 +51,37 @@ class PropertyEvaluator:
         self,
         model: AnyModel,
         prop: CheckedProperty,
-        inner: Inner | None,
-        limits: Limits,
+        inner: Inner | None = None,
+        limits: Limits | None = None,
         automaton: HoaAutomaton | None = None,
     ) -> None:
-        self.model, self.prop, self.names = model, prop, prop.scope
+        self.model, self.kind, self.prop = model, model_type(model), prop
         self.source = prop.scope.source
-        self.kind = model_type(model)
-        self.inner = Exact() if inner is None else inner
-        self.limits, self.automaton = limits, automaton
+        self.inner, self.limits, self.automaton = inner or Exact(), limits or Limits(), automaton
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
-        self.listed: tuple[Quantity, BoolArray, str] | None = None
         self.is_solution = False  # whether the last solution says all that the property asks
         self._check_depth()
 
-    @property
-    def about_one_number(self) -> bool:
-        """Whether the property compares just one P or R with a number, outside of any filter."""
+    def bounds(self) -> tuple[float, float]:
+        """Return bounds of the number that the initial truth value is about, if it is just one."""
         outermost = nodes(self.prop.expression, leaves=OPERATORS)
-        operators = [node for node in outermost if isinstance(node, OPERATORS)]
-        operator = operators[0] if len(operators) == 1 else None
-        return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
+        limits = [getattr(x, "bound", None) for x in outermost if isinstance(x, OPERATORS)]
+        one_number = len(limits) == 1 and limits[0] is not None
+        if not one_number or len(self.bounded) != 1 or len(self.model.initial) != 1:
+            return -np.inf, np.inf
+        state = int(self.model.initial[0])
+        return float(self.bounded[0].lower[state]), float(self.bounded[0].upper[state])
 
-    def answer(self) -> tuple[Quantity, Quantity]:
-        """Return the least and the largest value of a property, by PRISM's rules.
-
-        They differ only over several initial states.
-        """
+    def answer(self) -> Quantity:
+        """Return the value of a property: in the only initial state; a truth value in all."""
         initial = self.model.label("init")
         top = self.prop.expression
-        if isinstance(top, tree.Filter) and top.operator not in LISTS:
-            return self._filter(top)
         quantity = self.quantity(top, initial)
-        if self.prop.type is Type.BOOL:
-            return apply_filter("forall", self.model, quantity, initial)
-        name = "range" if np.count_nonzero(initial) > 1 else "state"
+        if isinstance(top, tree.Filter):
+            return quantity
+        name = "forall" if self.prop.type is Type.BOOL else "state"
         return apply_filter(name, self.model, quantity, initial)
 
     def quantity(self, expr: Expr, interest: BoolArray) -> Quantity:
@@ -121,14 +109,9 @@ class PropertyEvaluator:
 
         It is decided by the exact method: one that proves a single side rarely could.
         """
-        everywhere = np.ones(self.model.states, dtype=np.bool_)
-        outer = self.inner
-        self.inner = Exact()
-        try:
-            truth = self.quantity(expr, everywhere)
-        finally:
-            self.inner = outer
-        method = outer.name
+        asked, self.inner = self.inner, Exact()
+        truth = self.quantity(expr, np.ones(self.model.states, dtype=np.bool_))
+        self.inner, method = asked, asked.name
         if method != "exact" and any(isinstance(node, OPERATORS) for node in nodes(expr)):
             warnings.warn(
                 "A formula inside another is decided by the exact method, not by "
@@ -150,11 +133,10 @@ class PropertyEvaluator:
         if isinstance(node, tree.Probability | tree.Reward):
             return self._number(node, interest)
         assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
-        least, most = self._filter(node)
-        if least is not most:
-            reason = "filter(range, ...) must stand alone: it has two values"
-            raise self.source.error(node.position, reason)
-        return most
+        where = np.ones(self.model.states, dtype=np.bool_)
+        if node.states is not None:
+            where = self.decided(node.states)
+        return apply_filter(node.operator, self.model, self.quantity(node.operand, where), where)
 
     def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
         """Return a probability or an expected reward, or where it meets its bound."""
@@ -169,50 +151,68 @@ class PropertyEvaluator:
             indicator = Quantity.exact(Type.DOUBLE, self.decided(node.path))
             return indicator if node.bound is None else _compared(indicator, node.bound)
         self.natures.append((agent, nature))
-        if not negated:
-            self.is_solution = node is self.prop.expression and node.bound is None
-            spec = Spec(objective, agent, nature)
-            if isinstance(node, tree.Probability):
-                spec = with_automaton(spec, self.automaton)
-            return self._measure(spec, node.bound, interest)
-        spec = Spec(objective, agent.opposite, nature.opposite)
-        if node.bound is None:
-            return self._measure(spec, None, interest).one_minus()
-        met = self._measure(spec, _turned(node.bound), interest)
-        self.bounded.append(self.bounded.pop().one_minus())
-        return met
-
-    def _measure(self, spec: Spec, bound: tree.Bound | None, interest: BoolArray) -> Quantity:
-        """Return the value of a specification, or where it meets a bound; remember how."""
-        solution, quantity, verdict = measure(
-            self.model, spec, bound, inner=self.inner, limits=self.limits, interest=interest
-        )
+        self.is_solution = node is self.prop.expression and node.bound is None and not negated
+        if negated:
+            agent, nature = agent.opposite, nature.opposite
+        spec = Spec(objective, agent, nature)
+        if isinstance(node, tree.Probability):
+            spec = with_automaton(spec, self.automaton)
+        solution, quantity, verdict = self._solved(self.model, spec, negated, node.bound, interest)
         self.solutions.append(solution)
         if verdict is None:
             return quantity
         self.bounded.append(quantity)
         return verdict
 
-    def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
-        where = np.ones(self.model.states, dtype=np.bool_)
-        if node.states is not None:
-            where = self.decided(node.states)
-        operand = self.quantity(node.operand, where)
-        ends = apply_filter(node.operator, self.model, operand, where)
-        if node.operator in LISTS:
-            self.listed = (ends[1], where, node.operator)
-        return ends
+    def _solved(
+        self,
+        model: AnyModel,
+        spec: Spec,
+        negated: bool,
+        bound: tree.Bound | None,
+        interest: BoolArray,
+    ) -> tuple[Solution, Quantity, Quantity | None]:
+        """Return a solution, the number in every state, and where that meets a bound, if any.
+
+        negated : whether the number is one minus the solution's value
+        interest : (S,) where it is found as precisely as wanted, or compared
+        """
+        request = spec.objective
+        if isinstance(request, Temporal | TemporalReward):
+            product = make_product(written(model), request, interest)
+            spec = replace(spec, objective=product.objective(request))
+            begins = first_states(product, interest)
+            solution, quantity, verdict = self._solved(product.model, spec, False, bound, begins)
+            met = None if verdict is None else _of_base(verdict, product)
+            return replace(solution, product=product), _of_base(quantity, product), met
+        find = partial(solve, model, spec, inner=self.inner, states=interest)
+        solution = find(limits=self.limits)
+        quantity = _with_certainties(_quantity(solution, negated), solution, interest)
+        if bound is None:
+            return solution, quantity, None
+        verdict = _compared(quantity, bound)
+        two_sided = solution.lower is not None and solution.upper is not None
+        if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
+            sharper = replace(self.limits, precision=SHARPER, measure=Measure.ABSOLUTE)
+            solution = find(limits=sharper, warm=solution)
+            quantity = _quantity(solution, negated)
+            second = _compared(quantity, bound)
+            lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
+            for state, value in exact_values(solution, (lower < upper) & interest).items():
+                lower[state] = upper[state] = COMPARISONS[bound.operator](value, _threshold(bound))
+            verdict = Quantity(Type.BOOL, lower, lower, upper)
+        return solution, quantity, verdict
 
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
         if isinstance(expr, Literal) and expr.type is Type.BOOL:
             return Quantity.exact(expr.type, np.full(self.model.states, expr.value))
-        kind = type_of(expr, self.names.variable_types(), self.source)
+        kind = type_of(expr, self.prop.scope.variable_types(), self.source)
         if isinstance(self.model, LatticeMDP):
-            formula = partial(evaluate_states, expr, self.names)
+            formula = partial(evaluate_states, expr, self.prop.scope)
             return Quantity.exact(kind, self.model.evaluate(formula, DTYPE[kind]))
         valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
         states = np.flatnonzero(interest)
-        values = evaluate_states(expr, self.names, valuations, states)
+        values = evaluate_states(expr, self.prop.scope, valuations, states)
         everywhere = np.zeros(self.model.states, dtype=values.dtype)
         everywhere[states] = values
         return Quantity.exact(kind, everywhere)
@@ -227,44 +227,6 @@ class PropertyEvaluator:
             raise self.source.error(expr.position, reason)
 
 
-def measure(
-    model: AnyModel,
-    spec: Spec,
-    bound: tree.Bound | None,
-    *,
-    inner: Inner,
-    limits: Limits,
-    interest: BoolArray,
-) -> tuple[Solution, Quantity, Quantity | None]:
-    """Return a solution, its value in every state, and where that meets a bound if there is one.
-
-    interest : (S,) where the value is found as precisely as wanted, or compared
-    """
-    request = spec.objective
-    if isinstance(request, Temporal | TemporalReward):
-        product = make_product(written(model), request, interest)
-        solution, quantity, verdict = measure(
-            product.model, replace(spec, objective=product.objective(request)), bound,
-            inner=inner, limits=limits, interest=first_states(product, interest),
-        )  # fmt: skip
-        met = None if verdict is None else _of_base(verdict, product)
-        return replace(solution, product=product), _of_base(quantity, product), met
-    solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    quantity = _with_certainties(_quantity(solution), solution, interest)
-    if bound is None:
-        return solution, quantity, None
-    verdict = _decided(quantity, bound, solution, interest)
-    two_sided = solution.lower is not None and solution.upper is not None
-    if (~verdict.known & interest).any() and two_sided and solution.status is Status.CERTIFIED:
-        sharper = replace(limits, precision=SHARPER, measure=Measure.ABSOLUTE)
-        solution = solve(model, spec, inner=inner, limits=sharper, states=interest, warm=solution)
-        quantity = _quantity(solution)
-        second = _compared(quantity, bound)
-        sure, possible = verdict.lower | second.lower, verdict.upper & second.upper
-        verdict = Quantity(Type.BOOL, sure, sure, possible)
-    return solution, quantity, verdict
-
-
 def _of_base(quantity: Quantity, product: Product) -> Quantity:
     """Return what plays from every state of the base model are worth; open where none begins."""
     truth = quantity.type is Type.BOOL
@@ -274,9 +236,10 @@ def _of_base(quantity: Quantity, product: Product) -> Quantity:
     return Quantity(quantity.type, *(np.where(begins, x[product.start], y) for x, y in ends))
 
 
-def _quantity(solution: Solution) -> Quantity:
+def _quantity(solution: Solution, negated: bool) -> Quantity:
     """Return the bounds of a solution; the value is a proven side, the guaranteed one if it can be.
 
+    Negated is one minus that.
     Nobody has a choice in a chain: there the value is between the bounds, once they are close.
     """
     lower = np.full_like(solution.value, -np.inf) if solution.lower is None else solution.lower
@@ -288,30 +251,17 @@ def _quantity(solution: Solution) -> Quantity:
     low = spec.nature is not MAX if kind is ModelType.IDTMC else spec.agent is MAX
     if (solution.lower if low else solution.upper) is None:  # the method proves the other side
         low = not low
-    return Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
-
-
-def _decided(
-    quantity: Quantity, bound: tree.Bound, solution: Solution, interest: BoolArray
-) -> Quantity:
-    """Return where a quantity meets a bound, by its bounds and then by exact values."""
-    verdict = _compared(quantity, bound)
-    open_ = ~verdict.known & interest
-    if not open_.any():
-        return verdict
-    lower, upper = verdict.lower.copy(), verdict.upper.copy()
-    for state, met in decided(solution, bound.operator, _threshold(bound), open_).items():
-        lower[state] = upper[state] = met
-    return Quantity(Type.BOOL, lower, lower, upper)
+    quantity = Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
+    return quantity.one_minus() if negated else quantity
 
 
 def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
     """Return where a quantity meets a bound."""
-    value = float(number(bound.value))
+    value, exact = float(number(bound.value)), _threshold(bound)
     lower = upper = value
-    if np.isfinite(value) and _threshold(bound) != read(value):  # no float stands for it
-        lower = np.nextafter(value, -np.inf) if value > _threshold(bound) else value
-        upper = np.nextafter(value, np.inf) if value < _threshold(bound) else value
+    if np.isfinite(value) and exact != read(value):  # no float stands for it
+        lower = np.nextafter(value, -np.inf) if value > exact else value
+        upper = np.nextafter(value, np.inf) if value < exact else value
     ends = (np.full(len(quantity.value), end) for end in (lower, value, upper))
     return compare(bound.operator, quantity, Quantity(Type.DOUBLE, *ends))
 
@@ -322,18 +272,11 @@ def _threshold(bound: tree.Bound) -> Fraction:
     return read(float(bound.value.value)) if bound.value.exact is None else bound.value.exact
 
 
-def _turned(bound: tree.Bound) -> tree.Bound:
-    """Return the bound that x meets where 1 - x meets the given one."""
-    threshold = 1 - _threshold(bound)
-    return replace(
-        bound, operator=bound.operator.translate(TURNED), value=Literal(float(threshold), threshold)
-    )
-
-
 def _with_certainties(quantity: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
     """Return a solved quantity with bounds 0 or 1 where a probability over steps must be that.
 
-    The graph is asked only if the bounds leave that open in some state of interest.
+    Whatever nature does; some states may be missing. The graph is asked only if the bounds leave
+    that open in some state of interest.
     """
     model, objective = solution.model, solution.spec.objective
     open_ = interest & (quantity.lower < quantity.upper)
@@ -345,26 +288,19 @@ def _with_certainties(quantity: Quantity, solution: Solution, interest: BoolArra
     problem = pose(model, solution.spec)
     if problem.form is not Form.STEPS or not problem.probability:
         return quantity
-    zero, one = (_certain_states(problem, value) for value in (0.0, 1.0))
-    if problem.flipped:
-        zero, one = one, zero
+    # the agent reaches 1 if one row has it, and 0 only if all rows have it
+    joins = (np.logical_and, np.logical_or)[:: 1 if problem.agent is MAX else -1]
+    holds = [problem.start == value for value in (0.0, 1.0)]
+    stable: BackwardStep | None = None  # which changes nothing if it is done again
+    for step in problem.steps:
+        if step is stable:
+            continue
+        before, holds = holds, []
+        for value, join, states in zip((0.0, 1.0), joins, before, strict=True):
+            rows = np.logical_and.reduceat(states[model.successors], model.successor_ptr[:-1])
+            after = join.reduceat(rows, model.row_ptr[:-1])
+            holds.append(np.where(step.fixed, step.given == value, after))
+        stable = step if np.array_equal(holds, before) else None
+    zero, one = reversed(holds) if problem.flipped else holds
     ends = (quantity.lower, quantity.value, quantity.upper)
     return Quantity(quantity.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
-
-
-def _certain_states(problem: Problem, value: float) -> BoolArray:
-    """Return states (S,) that have value 0, or 1, whatever nature does; some may be missing."""
-    model = problem.model
-    # the agent reaches this value if one row has it, or only if all rows have it
-    one_is_enough = (problem.agent is MAX) == (value == 1.0)
-    join = np.logical_or if one_is_enough else np.logical_and
-    holds: BoolArray = problem.start == value
-    last: tuple[BackwardStep, BoolArray] | None = None
-    for step in problem.steps:
-        if last is not None and last[0] is step and np.array_equal(last[1], holds):
-            continue  # the same step again changes nothing
-        last = step, holds
-        rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
-        holds = join.reduceat(rows, model.row_ptr[:-1])
-        holds = np.where(step.fixed, step.given == value, holds)
-    return holds

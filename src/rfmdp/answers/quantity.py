@@ -58,17 +58,11 @@ class Quantity:
 
 
 def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
-    """Return where a comparison of numbers surely and possibly holds.
-
-    >>> half = Quantity(Type.DOUBLE, *(np.array([x]) for x in (0.4, 0.4, 0.6)))
-    >>> verdict = compare(">=", half, Quantity.exact(Type.DOUBLE, np.array([0.5])))
-    >>> bool(verdict.lower[0]), bool(verdict.upper[0])
-    (False, True)
-    """
+    """Return where a comparison of numbers surely and possibly holds."""
     if operator in (">", ">="):
         return compare({">": "<", ">=": "<="}[operator], right, left)
     if operator == "!=":
-        return _not(compare("=", left, right))
+        return by_corners("!", [compare("=", left, right)], Type.BOOL)
     if operator == "<":
         sure, possible = left.upper < right.lower, left.lower < right.upper
     elif operator == "<=":
@@ -83,50 +77,18 @@ def combine(node: Expr, below: Sequence[Quantity], source: SourceText) -> Quanti
     """Return an operator or function of quantities; powers and roundings are refused."""
     kind = node_type(node, tuple(x.type for x in below), {}, source)
     match node:
-        case Unary("!"):
-            return _not(below[0])
-        case Unary():
-            return by_corners("-", [Quantity.exact(kind, np.zeros(1)), below[0]], kind)
         case Ite():
-            return _choice(kind, *below)
-        case Binary(sign) | Call(sign) if sign in FUNCTIONS:
-            return by_corners(sign, below, kind)
-        case Binary("^" as sign) | Call(sign):
-            reason = f"'{sign}' of P, R or a filter is not supported; use + - * / min max"
-            raise source.error(node.position, reason)
-        case Binary(sign) if below[0].type is Type.BOOL:
-            return _logical(sign, *below)
-    assert isinstance(node, Binary)  # the static checks let nothing else pass
-    return compare(node.operator, *below)
-
-
-def _not(x: Quantity) -> Quantity:
-    return Quantity(Type.BOOL, ~x.upper, ~x.value, ~x.lower)
-
-
-def _logical(operator: str, left: Quantity, right: Quantity) -> Quantity:
-    match operator:
-        case "&":
-            arrays = [getattr(left, k) & getattr(right, k) for k in ("lower", "value", "upper")]
-            return Quantity(Type.BOOL, *arrays)
-        case "|":
-            return _not(_logical("&", _not(left), _not(right)))
-        case "=>":
-            return _logical("|", _not(left), right)
-        case "!=":
-            return _not(_logical("=", left, right))
-    there, back = _logical("=>", left, right), _logical("=>", right, left)  # = and <=>
-    return _logical("&", there, back)
-
-
-def _choice(kind: Type, condition: Quantity, then: Quantity, other: Quantity) -> Quantity:
-    least, most = np.minimum(then.lower, other.lower), np.maximum(then.upper, other.upper)
-    ends = []
-    for name, hull in (("lower", least), ("upper", most)):
-        open_or_else = np.where(condition.upper, hull, getattr(other, name))
-        ends.append(np.where(condition.lower, getattr(then, name), open_or_else))
-    value = np.where(condition.value, then.value, other.value)
-    return Quantity(kind, ends[0], value, ends[1])
+            sign = "?"
+        case Unary("-"):
+            sign, below = "-", [Quantity.exact(kind, np.zeros(1)), *below]
+        case Unary(sign) | Binary(sign) | Call(sign):
+            pass
+    if kind is Type.BOOL and below[0].type is not Type.BOOL:
+        return compare(sign, *below)
+    if sign not in FUNCTIONS:
+        reason = f"'{sign}' of P, R or a filter is not supported; use + - * / min max"
+        raise source.error(node.position, reason)
+    return by_corners(sign, below, kind)
 
 
 def by_corners(sign: str, operands: Sequence[Quantity], kind: Type) -> Quantity:
@@ -134,12 +96,13 @@ def by_corners(sign: str, operands: Sequence[Quantity], kind: Type) -> Quantity:
 
     A quotient has no bounds where its divisor may be 0.
     """
+    corners = list(product(*((x.lower, x.upper) for x in operands)))
     with np.errstate(all="ignore"):
         value = FUNCTIONS[sign](*(x.value for x in operands))
-        ends = [
-            _rounded_outwards(sign, corner)
-            for corner in product(*((x.lower, x.upper) for x in operands))
-        ]
+        if kind is Type.BOOL:
+            truths = [FUNCTIONS[sign](*corner) for corner in corners]
+            return Quantity(kind, np.all(truths, axis=0), value, np.any(truths, axis=0))
+        ends = [_rounded_outwards(sign, corner) for corner in corners]
         low = np.minimum.reduce([below for below, _ in ends])  # nan spreads
         high = np.maximum.reduce([above for _, above in ends])
         fits = ~np.isnan(low) & ~np.isnan(high)
@@ -153,7 +116,7 @@ def by_corners(sign: str, operands: Sequence[Quantity], kind: Type) -> Quantity:
 def _rounded_outwards(sign: str, operands: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Return numbers below and above what a function of known numbers is."""
     result = FUNCTIONS[sign](*operands)
-    if sign in ("min", "max"):
+    if sign in ("min", "max", "?"):
         return result, result
     infinite = reduce(np.logical_or, (np.isinf(x) for x in operands))  # then nothing is rounded
     exact = infinite | _is_exact(sign, operands[0], operands[1], result)
@@ -187,7 +150,15 @@ def _is_power(x: FloatArray) -> BoolArray:
     return power
 
 
-FUNCTIONS: dict[str, Callable[..., FloatArray]] = {
+FUNCTIONS: dict[str, Callable[..., AnyArray]] = {
+    "!": np.logical_not,
+    "&": np.logical_and,
+    "|": np.logical_or,
+    "=>": np.less_equal,
+    "<=>": np.equal,
+    "=": np.equal,  # of truth values, as all before
+    "!=": np.not_equal,
+    "?": np.where,
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
@@ -206,44 +177,29 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
 }
 
 
-def apply_filter(
-    name: str, model: AnyModel, operand: Quantity, where: BoolArray
-) -> tuple[Quantity, Quantity]:
-    """Return a filter of values over a set of states: its least and its largest value.
-
-    The two differ for `range` only. Each is the same in all states, except for print.
-    """
+def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray) -> Quantity:
+    """Return a filter of values over a set of states, the same in all states."""
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
-    if name in ("print", "printall"):
-        return operand, operand
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
         more = ", ..." if len(states) > 5 else ""
         raise ModelError(
-            f"filter(state, ...) must be over one state, found {len(states)}: {names}{more}; "
-            "use filter(min|max|avg|range|print, ...)."
+            f"A value must be that of one state, found {len(states)}: {names}{more}; "
+            "use filter(min|max|avg, ...)."
         )
     if name in ("state", "first"):
         states = states[:1]
     chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
-    if name == "range":
-        least, most = (_reduced(end, operand.type, chosen, where) for end in ("min", "max"))
-        return least, most
-    reduced = _reduced(name, operand.type, chosen, where)
-    return reduced, reduced
-
-
-def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:
+    kind, result = operand.type, FILTER_TYPES.get(name, operand.type)
     if name in REDUCTIONS:
-        return _spread(FILTER_TYPES.get(name, kind), [REDUCTIONS[name](x) for x in chosen], where)
+        return _spread(result, [REDUCTIONS[name](x) for x in chosen], where)
     low, value, high = map(_sum, chosen)
-    if kind is not Type.INT and math.isfinite(low):
-        low = math.nextafter(low, -math.inf)
-    if kind is not Type.INT and math.isfinite(high):
-        high = math.nextafter(high, math.inf)
-    total = _spread(FILTER_TYPES.get(name, kind), [low, value, high], where)
+    if kind is not Type.INT:
+        low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
+        high = math.nextafter(high, math.inf) if math.isfinite(high) else high
+    total = _spread(result, [low, value, high], where)
     if name != "avg":
         return total
     size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))

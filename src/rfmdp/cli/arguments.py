@@ -1,25 +1,159 @@
-"""What the words of the command line mean: numbers, ranges, methods, states, saved results."""
+"""The words of a command line: which ones a command takes, and what they mean.
+
+A command is a function, whose signature click reads:
+
+    @command
+    def solve(
+        model: Annotated[str, "File of a model."],
+        radius: Annotated[float | None, "--radius", "Radius of boxes."] = None,
+    ) -> int: ...
+
+is `rfmdp solve MODEL --radius FLOAT`: an option has its names before its help. A word without
+default is required, a `bool` is a flag, a `tuple` takes many. The docstring is the help. What is
+returned is the exit code; None is 0.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from types import NoneType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+import click
+
+import rfmdp as rf
 from rfmdp.errors import FileError, ModelError
+from rfmdp.inner import METHODS
 
 if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
     from rfmdp.model.lattice import AnyModel
-    from rfmdp.outer.solution import Solution
 
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
 BALL = r"(?:l1|linf|lp\d[^:]*):"  # in front of a radius
+WORD = click.Path(readable=False)  # any text: the shell completes names of files
+WORD.name = "text"
 T = TypeVar("T")
+PROVEN = "leave it out; bounds are always proven, and --precision says how close they get"
+TEXT = "the text of a property is given with --prop"
+OTHER_OPTIONS = {  # of PRISM and Storm
+    "exact": PROVEN,
+    "sound": PROVEN,
+    "pf": TEXT,
+    "pctl": TEXT,
+    "prism": "leave it out; the model is the first argument",
+}
+
+
+class FunctionCommand(click.Command):
+    """A function as a command; its help says what the arguments are, too."""
+
+    def __init__(self, function: Callable[..., int | None]) -> None:
+        self._arguments: list[tuple[str, str]] = []  # with their help
+        parameters: list[click.Parameter] = []
+        hints = get_type_hints(function, include_extras=True)
+        for name, parameter in inspect.signature(function).parameters.items():
+            kind, *names, about = get_args(hints[name])
+            parameters.append(_parameter(name, kind, parameter.default, names, about))
+            if not names:
+                self._arguments.append((name.upper(), about))
+        super().__init__(
+            function.__name__, callback=function, params=parameters, help=inspect.getdoc(function)
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; whoever complains of them knows which command they are for."""
+        words = [word.partition("=")[0] for word in args]
+        for parameter in self.params:  # click would take the last one in silence
+            both = [name for name in parameter.opts if name in words]
+            if len(both) > 1:
+                raise click.UsageError(f"{' and '.join(both)} say the same; give one of them", ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            names = {name for parameter in self.params for name in parameter.opts}
+            for word in words if isinstance(error, click.NoSuchOption) else ():
+                bare = word.lstrip("-")
+                if word in names or word == bare:
+                    continue
+                if f"--{bare}" in names:
+                    raise click.UsageError(f"{word} must have two dashes, --{bare}", ctx) from None
+                if bare in OTHER_OPTIONS:
+                    raise click.UsageError(f"{word}: {OTHER_OPTIONS[bare]}", ctx) from None
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what is said about arguments, then about options."""
+        if self._arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(self._arguments)
+        super().format_options(ctx, formatter)
+
+
+command = FunctionCommand
+
+
+def _parameter(name: str, kind: Any, default: Any, names: list[str], about: str) -> click.Parameter:
+    many = get_origin(kind) is tuple
+    single = next((arg for arg in get_args(kind) if arg is not NoneType), kind)
+    type_ = WORD if single is str else single
+    settings: dict[str, Any] = {"type": type_, "required": default is inspect.Parameter.empty}
+    if default not in (inspect.Parameter.empty, ()):
+        settings["default"] = default
+    if not names:
+        return click.Argument([name], nargs=-1 if many else 1, **settings)
+    is_flag = True if single is bool else None  # with False, no value is one (click 8.3)
+    return click.Option(
+        [name, *names], help=about, is_flag=is_flag, multiple=many, show_default=True, **settings
+    )
+
+
+# Arguments and options that several commands share.
+INNER = ", ".join(METHODS)
+Model = Annotated[
+    str,
+    "PRISM file (- for standard input), .tra, .umb, .drn, .rfmdp, or a name of `rfmdp domains`.",
+]
+Result = Annotated[str, "File that `rfmdp solve -o` or `learn -o` wrote."]
+Props = Annotated[str | None, "File of properties in PRISM's language."]
+Prop = Annotated[
+    tuple[str, ...], "--prop", "Property: TEXT, or NAME or NUMBER in PROPS; repeatable."
+]
+Const = Annotated[tuple[str, ...], "--const", "Constants: A=1,B=0.5."]
+Radius = Annotated[
+    str | None,
+    "--radius",
+    "--set",
+    "Radius R of boxes around all probabilities, or other balls: l1:R, linf:R, lp2:R.",
+]
+Nominal = Annotated[
+    bool, "--nominal", "Drop the sets of the model: take its nominal probabilities."
+]
+Json = Annotated[bool, "--json", "Print JSON: an object in a line per property, or seed."]
+Jobs = Annotated[int | None, "--jobs", "Processes; default: all cores."]
+Scheduler = Annotated[
+    str | None,
+    "--scheduler",
+    "Dask scheduler to send the work to, tcp://HOST:PORT; default: local cores.",
+]
+Precision = Annotated[float, "--precision", "Wanted width of the bounds, relative to the value."]
+Quiet = Annotated[bool, "-q", "--quiet", "Print results only, and no progress."]
 
 
 def standard_input(what: str) -> str:
@@ -41,8 +175,6 @@ def one_of(option: str, word: str, choices: Mapping[str, T]) -> T:
 
 def inner_method(word: str) -> Inner:
     """Return the inner solver that a word names."""
-    from rfmdp.inner import METHODS
-
     return one_of("--inner", word, METHODS)()
 
 
@@ -168,20 +300,18 @@ def exponent_and_size(radius: str) -> tuple[float, float]:
     return exponent, size
 
 
-def solution_in(path: str) -> Solution:
+def solution_in(path: str) -> rf.Solution:
     """Return the solution in a file; of a learning run, the one behind its guarantee."""
     from rfmdp.formats.files import load_saved
-    from rfmdp.learning.run import Run
-    from rfmdp.outer.solution import Solution
 
     result = load_saved(path)
-    if isinstance(result, Run):
+    if isinstance(result, rf.Run):
         if result.solution is None:
             raise FileError(
                 f"{path}: the run has proven nothing, so it has no policy; go on learning."
             )
         return result.solution
-    if isinstance(result, Solution):
+    if isinstance(result, rf.Solution):
         return result.explicit()
     raise FileError(f"{path}: must hold a result of `rfmdp solve -o` or `learn -o`.")
 
@@ -192,7 +322,8 @@ def state_number(model: AnyModel, text: str | None) -> int:
         return int(model.initial[0])
     if text.isdecimal() and int(text) < model.states:
         return int(text)
-    words = {name: plain_value(value) for name, value in map(_entry, text.split(","))}
+    pairs = (entry.partition("=")[::2] for entry in text.split(","))
+    words = {name.strip(): plain_value(value.strip()) for name, value in pairs}
     values = {name: int(value) for name, value in words.items() if isinstance(value, int)}
     if len(values) < len(words):
         raise ModelError(
@@ -200,11 +331,6 @@ def state_number(model: AnyModel, text: str | None) -> int:
             f"{text!r}."
         )
     return model.find(**values)
-
-
-def _entry(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name.strip(), value.strip()
 
 
 def check_positive(**options: float | None) -> None:

@@ -1,10 +1,8 @@
 """Entry point of the command line.
 
-A command is a function in `commands/`, in the file of its name or of `FILES`, and a word in
-`COMMANDS`.
-Commands import little at the top: `rfmdp --help` is quick. Exit codes: 0 done and certified, 1 user
-error (one line on standard error), 2 finished but not certified or an alarm, 130
-interrupted, 141 nobody reads the output.
+A command is a function in a file of this folder, and a line in `COMMANDS`, so that `rfmdp --help`
+is quick. Exit codes: 0 done and certified, 1 user error (one line on standard error), 2 finished
+but not certified or an alarm, 130 interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
@@ -18,24 +16,21 @@ from importlib import import_module
 import click
 
 from rfmdp import __version__
-from rfmdp.cli.output import (
-    CERTIFIED,
-    INTERRUPTED,
-    NOT_CERTIFIED,
-    USER_ERROR,
-    complain,
-    noted,
-    stop_if_interrupted,
-)
+from rfmdp.cli import terminal
 from rfmdp.errors import AssumptionAlarm, RfmdpError
 
-COMMANDS = (
-    *("check", "solve", "learn", "domains", "simulate", "verify", "convert", "policy"),
-    *("explain", "evaluate", "report"),
-)
-FILES = {
-    **dict.fromkeys(("check", "convert", "domains"), "models"),
-    **dict.fromkeys(("verify", "policy", "explain", "evaluate", "simulate", "report"), "results"),
+COMMANDS = {  # in the order of the help: the file, and what is said about it
+    "check": ("models", "Read, build and validate a model and its properties."),
+    "solve": ("solve", "Answer properties of a model, with proven bounds and a policy."),
+    "learn": ("learn", "Learn a policy with a guarantee, from samples or recorded data."),
+    "domains": ("models", "List the domains that MODEL may name; describe one."),
+    "simulate": ("results", "Simulate a policy, to estimate what a property measures."),
+    "verify": ("results", "Prove a saved result again, by an independent checker."),
+    "convert": ("models", "Write a model in another format."),
+    "policy": ("results", "Write the policy of a result, or the model with it fixed."),
+    "explain": ("results", "Explain a decision: values of actions, nature's answers."),
+    "evaluate": ("results", "Evaluate a policy with the worst, best and nominal nature."),
+    "report": ("results", "Write one page with results and an explorer of every policy."),
 }
 BROKEN_PIPE = 141
 COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on
@@ -48,10 +43,15 @@ class Commands(click.Group):
         """Return the commands in their order."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table without an import."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name in COMMANDS:
-            module = import_module(f"rfmdp.cli.commands.{FILES.get(cmd_name, cmd_name)}")
+            module = import_module(f"rfmdp.cli.{COMMANDS[cmd_name][0]}")
             command: click.Command = getattr(module, cmd_name)
             return command
         if ctx.resilient_parsing:  # a shell asks how a mistake may go on
@@ -68,13 +68,11 @@ class Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--version", is_flag=True, help="Print the version.")
+@click.version_option(__version__, message="rfmdp %(version)s", help="Print the version.")
 @click.pass_context
-def app(context: click.Context, version: bool) -> None:
+def app(context: click.Context) -> None:
     """Robust factored Markov decision processes: solve and learn, with certified bounds."""
-    if version:
-        print(f"rfmdp {__version__}")
-    elif context.invoked_subcommand is None:
+    if context.invoked_subcommand is None:
         print(context.get_help())
         raise click.UsageError("a command is needed.")
 
@@ -82,21 +80,21 @@ def app(context: click.Context, version: bool) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises."""
     try:
-        with noted():
+        with terminal.noted():
             return _run(sys.argv[1:] if arguments is None else arguments)
     except AssumptionAlarm as alarm:
-        complain(f"alarm, nothing is guaranteed: {alarm}")
-        return NOT_CERTIFIED
+        terminal.complain(f"alarm, nothing is guaranteed: {alarm}")
+        return terminal.NOT_CERTIFIED
     except RfmdpError as error:
-        complain(str(error))
+        terminal.complain(str(error))
     except click.ClickException as error:
         text = " ".join(error.format_message().split())
         context = getattr(error, "ctx", None)
         text = text if text.endswith("?") else text.removesuffix(".") + "."
-        complain(f"{text} See `{context.command_path if context else 'rfmdp'} --help`.")
+        terminal.complain(f"{text} See `{context.command_path if context else 'rfmdp'} --help`.")
     except KeyboardInterrupt:
-        complain("interrupted; files are as they were, or complete.")
-        return INTERRUPTED
+        terminal.complain("interrupted; files are as they were, or complete.")
+        return terminal.INTERRUPTED
     except BrokenPipeError:
         leave_pipe()
         return BROKEN_PIPE
@@ -104,10 +102,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # files are written by `replacing`, which names them: what has no name is our output
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         unnamed = "standard output" if full else "a file"
-        complain(f"{error.filename or unnamed}: {error.strerror or error}; check the disk.")
+        terminal.complain(
+            f"{error.filename or unnamed}: {error.strerror or error}; check the disk."
+        )
     except MemoryError:
-        complain("the machine's memory is used up; try a smaller model.")
-    return USER_ERROR
+        terminal.complain("the machine's memory is used up; try a smaller model.")
+    return terminal.USER_ERROR
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -122,8 +122,8 @@ def _run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as ending:  # after --help
         code = ending.exit_code
     sys.stdout.flush()
-    stop_if_interrupted()
-    return CERTIFIED if code is None else code
+    terminal.stop_if_interrupted()
+    return terminal.CERTIFIED if code is None else code
 
 
 def leave_pipe() -> None:

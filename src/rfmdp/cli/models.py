@@ -1,38 +1,164 @@
-"""The model and the properties that a command is about: read, built, with the sets of options."""
+"""Models: `check`, `convert` and `domains`; how all commands read and build theirs."""
 
 from __future__ import annotations
 
 import math
 import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import textwrap
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rfmdp.answers.batch import misfits, open_constants
-from rfmdp.answers.property import Property, load_properties, parse_properties
-from rfmdp.cli.arguments import STANDARD_INPUT, constants, exponent_and_size, standard_input
-from rfmdp.cli.output import showing_progress, spoken_warnings
-from rfmdp.errors import FileError, ModelError
+import rfmdp as rf
+from rfmdp.answers.answer import misfits, open_constants
+from rfmdp.answers.property import Property, parse_properties
+from rfmdp.cli import arguments as args, terminal
+from rfmdp.domains.table import DOMAINS, Domain, find
+from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.formats.archive import load_record
-from rfmdp.language.check import Work
+from rfmdp.language.check import Work, model_type
 from rfmdp.language.parse import parse_model
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.language.source import read_text
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, written
-from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
+from rfmdp.opening import Blueprint
 from rfmdp.record import Provenance
+from rfmdp.writing import check_writable
 
+WIDTH = 80
+ENDINGS = (".tra", ".umb", ".rfmdp")  # of files that `convert` writes
 SHARED = ("properties", "definitions")  # of a file, for texts beside it
+
+
+@args.command
+def check(
+    model: args.Model,
+    props: args.Props = None,
+    prop: args.Prop = (),
+    const: args.Const = (),
+) -> int:
+    """Read, build and validate a model and its properties.
+
+    Prints sizes, problems and warnings; exit code 1 if something is wrong.
+    """
+    values = args.constants(const)
+    requests = chosen_properties(model, props, prop)
+    started = time.perf_counter()
+    built = build_written(read_blueprint(model), values, also_known=open_constants(requests))
+    print("\n".join(_facts(built, time.perf_counter() - started)))
+    issues = rf.validate(built)
+    print("\n".join(issues) or "The model is well formed.")
+    failed = bool(issues)
+    for one in requests:
+        try:
+            kind = one.bind(built, values).type.value
+        except RfmdpError as error:
+            terminal.complain(str(error))
+            kind, failed = "error", True
+        print(f"property    {kind:<8}{one.text}")
+    return terminal.USER_ERROR if failed else terminal.CERTIFIED
+
+
+def _facts(model: rf.FactoredMDP, seconds: float) -> Iterator[str]:
+    largest = int(model.marginals.sizes.max(initial=0))
+    facts = {
+        "type": model_type(model).value,
+        "states": f"{model.states:,} ({len(model.initial)} initial)",
+        "rows": f"{model.rows:,}",
+        "transitions": f"{model.transitions:,}",
+        "marginals": f"{len(model.marginals):,} (up to {largest} outcomes)",
+        "factors": ", ".join(model.factors),
+        "actions": ", ".join(name for name in model.actions if name),
+        "variables": ", ".join(f"{v.name}:[{v.low}..{v.high}]" for v in model.variables),
+        "labels": ", ".join(sorted(model.labels)),
+        "rewards": ", ".join(name or "(unnamed)" for name in model.rewards),
+        "built in": f"{seconds:.3f} s",
+    }
+    for name, fact in facts.items():
+        yield f"{name:<12}{fact or 'none'}"
+
+
+@args.command
+def domains(
+    name: Annotated[str | None, "Domain to describe; all if left out."] = None,
+) -> None:
+    """List the domains that MODEL may name; describe one."""
+    print("\n".join(_listing(DOMAINS.values()) if name is None else _description(find(name))))
+
+
+def _listing(domains: Iterable[Domain]) -> Iterator[str]:
+    yield f"{'domain':<15}{'version':<11}{'states':>9}{'transitions':>13}  about"
+    for domain in domains:
+        sizes = [
+            f"{title:<11}{version.states:>9,}{version.transitions:>13,}"
+            for title, version in domain.versions.items()
+        ]
+        about = textwrap.wrap(domain.about, WIDTH - 50)
+        for cells in zip_longest([domain.name], sizes, about, fillvalue=""):
+            yield "{:<15}{:<33}  {}".format(*cells).rstrip()
+    yield ""
+    yield "`rfmdp domains NAME` describes one, `rfmdp solve NAME --radius 0.025` solves it"
+    yield "as published, `--const instance=textbook` and the like pick another version."
+
+
+def _description(domain: Domain) -> Iterator[str]:
+    yield from textwrap.wrap(f"{domain.title} ({domain.name}): {domain.about}", WIDTH)
+    yield from ("", f"property   {domain.prop}")
+    for title, version in domain.versions.items():
+        yield ""
+        yield f"{title:<11}{version.states:,} states, {version.transitions:,} transitions"
+        words = {
+            k: str(x).lower() if isinstance(x, bool) else x for k, x in version.constants.items()
+        }
+        yield f"{'':<11}--const {','.join(f'{key}={word}' for key, word in words.items())}"
+    if domain.differences:
+        yield from ("", *textwrap.wrap(f"As published: {domain.differences}", WIDTH))
+    yield from ("", f"file       {domain.path}")
+
+
+@args.command
+def convert(
+    model: args.Model,
+    target: Annotated[str, "File to write: .tra, .umb or .rfmdp."],
+    const: args.Const = (),
+    radius: args.Radius = None,
+    nominal: args.Nominal = False,
+) -> None:
+    """Write a model in another format.
+
+    A factored model is flattened for explicit formats; a note says what that changed.
+    """
+    place = Path(target)
+    if place.suffix not in ENDINGS:
+        raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
+    check_writable(place)
+    write_model(build_written(read_blueprint(model), args.constants(const), radius, nominal), place)
+
+
+def write_model(model: rf.FactoredMDP, place: Path) -> None:
+    """Write a model as its ending says; print the files, and a note on what they cannot say."""
+    if place.suffix == ".rfmdp":
+        rf.save(model, place)
+        print(place)
+        return
+    write = rf.write_umb if place.suffix == ".umb" else rf.write_prism_explicit
+    files = write(model, place)
+    if files.note:
+        terminal.complain(files.note, kind="note")
+    for path in files.paths:
+        print(path)
 
 
 def read_blueprint(model: str) -> Blueprint:
     """Return the model that MODEL names, not built yet; `-` is a text on standard input."""
-    if model != STANDARD_INPUT:
-        with spoken_warnings():
-            return read_model(model)
-    return Blueprint(model, parsed=parse_model(standard_input("a model"), "<standard input>"))
+    if model != args.STANDARD_INPUT:
+        with terminal.spoken_warnings():
+            return rf.read_model(model)
+    return Blueprint(model, parsed=parse_model(args.standard_input("a model"), "<standard input>"))
 
 
 def build_model(
@@ -51,7 +177,7 @@ def build_model(
     If what will be asked of it is known, it may come by its factors, or in blocks for the workers
     of a Dask scheduler.
     """
-    exponent, size = exponent_and_size(radius or "0")
+    exponent, size = args.exponent_and_size(radius or "0")
     if radius is not None and ":" not in radius and blueprint.is_domain and not nominal:
         values, radius = {**values, "radius": repr(size)}, None
     polyhedral = exponent in (1.0, math.inf)
@@ -76,9 +202,9 @@ def build_written(
     radius: str | None = None,
     nominal: bool = False,
     also_known: Collection[str] = (),
-) -> FactoredMDP:
+) -> rf.FactoredMDP:
     """Return a model with its transitions written out; show how far that has come."""
-    with spoken_warnings(), showing_progress("building") as show:
+    with terminal.spoken_warnings(), terminal.showing_progress("building") as show:
         return written(
             build_model(
                 blueprint, values, radius, nominal, also_known=also_known, progress=show.building
@@ -86,7 +212,7 @@ def build_written(
         )
 
 
-def rebuilt(model: str, constants: Mapping[str, str], result: str) -> FactoredMDP:
+def rebuilt(model: str, constants: Mapping[str, str], result: str) -> rf.FactoredMDP:
     """Return the model of a result, built again from its file or domain.
 
     Constants that are not given, and sets, are those that the result names.
@@ -122,14 +248,15 @@ def property_and_blueprint(
     model: str, props: str | None, prop: Sequence[str], values: Mapping[str, str]
 ) -> tuple[Property, Blueprint]:
     """Return the one property that a command is about, and its model, read; they fit together."""
-    requests = properties_about(model, props, prop)
+    requests = chosen_properties(model, props, prop)
+    blueprint = read_blueprint(model)
+    requests = requests or own_property(blueprint)
     if len(requests) != 1:
         raise ModelError(
             f"This command is for one property, found {len(requests)}; pick with --prop."
         )
     unset = open_constants(requests)
     request = replace(requests[0], constants={k: v for k, v in values.items() if k in unset})
-    blueprint = read_blueprint(model)
     for error in misfits(blueprint, [request], values):
         if error is not None:
             raise error
@@ -138,9 +265,9 @@ def property_and_blueprint(
 
 def property_and_model(
     model: str, props: str | None, prop: Sequence[str], const: Sequence[str], radius: str | None
-) -> tuple[Property, FactoredMDP]:
+) -> tuple[Property, rf.FactoredMDP]:
     """Return the one property that a command is about, and its model, built."""
-    values = constants(const)
+    values = args.constants(const)
     request, blueprint = property_and_blueprint(model, props, prop, values)
     return request, build_written(blueprint, values, radius, also_known=set(request.constants))
 
@@ -151,7 +278,7 @@ def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> lis
     A number counts the properties of the file from 1. A text may use constants, labels, formulas
     and names of properties of the file.
     """
-    if model == file == STANDARD_INPUT:
+    if model == file == args.STANDARD_INPUT:
         raise FileError("- -: the model or the properties must be a file, both are standard input.")
     listed = [] if file is None else _load(file)
     if file is not None and not listed and not texts:
@@ -159,19 +286,10 @@ def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> lis
     return [one for text in texts for one in _named(text, listed)] if texts else listed
 
 
-def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list[Property]:
-    """Return the properties that the user asks about; without any, that of a domain."""
-    requests = chosen_properties(model, file, texts)
-    if requests:
-        return requests
-    if model != STANDARD_INPUT:
-        if names_domain(model):
-            from rfmdp.domains.table import find
-
-            return parse_properties(find(model).prop)
-        require_file_or_domain(model)
-        if not Path(model).exists():
-            raise FileError(f"{model}: there is no such file.")
+def own_property(blueprint: Blueprint) -> list[Property]:
+    """Return the property of a domain, for who names none."""
+    if blueprint.is_domain:
+        return parse_properties(find(blueprint.name).prop)
     raise ModelError(
         "A property is needed: give a file of properties after the model, or --prop "
         "'Pmaxmin=? [ F \"goal\" ]'."
@@ -179,11 +297,11 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
 
 
 def _load(file: str) -> list[Property]:
-    if file == STANDARD_INPUT:
-        return parse_properties(standard_input("properties"), filename="<standard input>")
+    if file == args.STANDARD_INPUT:
+        return parse_properties(args.standard_input("properties"), "<standard input>")
     if "[" in file and not Path(file).exists():
         raise FileError(f"{file}: no such file; give the text of a property with --prop.")
-    return load_properties(file)
+    return parse_properties(read_text(file), file)
 
 
 def _named(text: str, listed: list[Property]) -> list[Property]:
@@ -198,13 +316,10 @@ def _named(text: str, listed: list[Property]) -> list[Property]:
     named = [prop for prop in listed if prop.name == word.strip('"')]
     if named:
         return named
-    properties = parse_properties(text, filename="--prop")
-    if not listed:
+    properties = parse_properties(text, "--prop")
+    if not listed or not properties:
         return properties
-    joined = []
-    for one in properties:
-        both: dict[str, Any] = {
-            k: (*getattr(one.file, k), *getattr(listed[0].file, k)) for k in SHARED
-        }
-        joined.append(replace(one, file=replace(one.file, **both)))
-    return joined
+    both: dict[str, Any] = {
+        k: (*getattr(properties[0].file, k), *getattr(listed[0].file, k)) for k in SHARED
+    }
+    return [replace(one, file=replace(one.file, **both)) for one in properties]

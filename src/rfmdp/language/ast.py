@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from rfmdp.language.source import NOWHERE, Position, SourceText
 from rfmdp.objective import Direction
 
-FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", "print",
-           "printall", "range")  # fmt: skip
+FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first")
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 
 

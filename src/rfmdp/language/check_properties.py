@@ -17,10 +17,10 @@ from rfmdp.language.expressions import fold, is_nested, node_type, path_operator
 from rfmdp.language.names import Constants, resolved, with_inputs
 from rfmdp.language.source import Position, SourceText, question
 
-NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range"})
+NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
 FILTER_TYPES = {
-    **dict.fromkeys(("avg", "range"), Type.DOUBLE),
+    "avg": Type.DOUBLE,
     **dict.fromkeys(("forall", "exists"), Type.BOOL),
     "count": Type.INT,
 }

@@ -5,7 +5,7 @@ A tree is one of
     ("true",)   ("atom", k)   ("!", f)   ("&", f, g)   ("|", f, g)   ("X", f)   ("U", f, g, i, j)
 
 where U[i,j] is an until with its steps, j None for no last one. F, G, W and R are written with
-these, see `rfmdp.answers.specification`. An atom is a set of states, by its number.
+these, see `rfmdp.answers.property`. An atom is a set of states, by its number.
 
 *Progression* is what is left of a formula after one letter (which atoms hold now):
 

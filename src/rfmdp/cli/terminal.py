@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
 
 from rfmdp.writing import handling_interrupts, leave_now
@@ -44,13 +44,10 @@ def as_options(message: str) -> str:
     for python, option in OPTIONS.items():
         message = message.replace(python, option)
     message = re.sub(r"`columns=\{(['\"])(.*?)\1: NAME\}`", r"--column \2=NAME", message)
-    return re.sub(r"`constants=\{(.*?)\}`", _const_option, message)
-
-
-def _const_option(words: re.Match[str]) -> str:
-    """Return the option for `constants={"a": ..., "b": ...}`."""
-    names = re.findall(r'"(\w+)"', words[1])
-    return "--const " + ",".join(f"{name}=..." for name in names)
+    for constants, names in re.findall(r"(`constants=\{(.*?)\}`)", message):
+        values = ",".join(f"{name}=..." for name in re.findall(r'"(\w+)"', names))
+        message = message.replace(constants, f"--const {values}")
+    return message
 
 
 def complain(message: str, kind: str = "error") -> None:
@@ -131,16 +128,13 @@ class ShownProgress:
 def showing_progress(what: str, *, quiet: bool = False) -> Iterator[ShownProgress]:
     """Show progress while something runs."""
     shown = ShownProgress(what, quiet)
-    preparing: AbstractContextManager[None] = nullcontext()
-    if "rfmdp.kernels.decorator" in sys.modules:
-        from rfmdp.kernels.decorator import when_compiling
+    with ExitStack() as stack:
+        stack.callback(shown.close)
+        if "rfmdp.kernels.decorator" in sys.modules:
+            from rfmdp.kernels.decorator import when_compiling
 
-        preparing = when_compiling(lambda: shown.say(COMPILING))
-    try:
-        with preparing:
-            yield shown
-    finally:
-        shown.close()
+            stack.enter_context(when_compiling(lambda: shown.say(COMPILING)))
+        yield shown
 
 
 @contextmanager

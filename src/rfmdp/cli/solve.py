@@ -1,47 +1,126 @@
-"""The answers of `rfmdp solve`, for one run or for many: as lines, as records, and saved."""
+"""`rfmdp solve`: answer properties of a model, with proven bounds; in lines, records and files."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-
-from rfmdp import __version__
-from rfmdp.answers.answer import Answer, Value
-from rfmdp.answers.batch import Answered, Built, Failed, check_all
+import rfmdp as rf
+from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, work_of
 from rfmdp.answers.property import Property
-from rfmdp.cli.arguments import Experiment, inner_method
-from rfmdp.cli.models import build_model, command_line
-from rfmdp.cli.output import (
-    CERTIFIED,
-    NOT_CERTIFIED,
-    USER_ERROR,
-    complain,
-    showing_progress,
-    spoken_warnings,
-    stop_if_interrupted,
-)
+from rfmdp.cli import arguments as args, models, terminal
 from rfmdp.errors import ModelError, RfmdpError
-from rfmdp.formats.files import save
+from rfmdp.kernels.decorator import interpreting
 from rfmdp.language.ast import Type
 from rfmdp.language.check import Work
 from rfmdp.model.arrays import model_sizes
 from rfmdp.model.frontier import Progress
-from rfmdp.model.lattice import AnyModel, LatticeMDP
-from rfmdp.objective import MAX, Direction
+from rfmdp.model.lattice import AnyModel
 from rfmdp.opening import Blueprint
-from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Bounds, shared_digits
-from rfmdp.policies.files import write_policy
-from rfmdp.running import TaskResult
-from rfmdp.temporal.hoa import read_automaton
+from rfmdp.outer.solution import shared_digits
+from rfmdp.writing import check_writable
 
 AnswerRecord = dict[str, Any]
+
+
+@args.command
+def solve(
+    model: args.Model,
+    props: args.Props = None,
+    prop: args.Prop = (),
+    const: Annotated[
+        tuple[str, ...],
+        "--const",
+        "Constants: A=1,B=0.5; a range, of a radius too, is a run per value: C=1:3, p=0:0.1:1.",
+    ] = (),
+    radius: args.Radius = None,
+    nominal: args.Nominal = False,
+    inner: Annotated[
+        str, "--inner", f"How nature's choice in a row is found: {args.INNER}."
+    ] = "exact",
+    precision: args.Precision = 1e-6,
+    absolute: Annotated[bool, "--absolute", "The wanted width is absolute."] = False,
+    automaton: Annotated[
+        str | None,
+        "--automaton",
+        "HOA file of a deterministic parity automaton for the path formula.",
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        "--timeout",
+        "Seconds per property, building included; default: no limit.",
+    ] = None,
+    jobs: args.Jobs = None,
+    scheduler: args.Scheduler = None,
+    as_json: args.Json = False,
+    output: Annotated[
+        str | None,
+        "-o",
+        "--output",
+        "File of the solution, for `verify` and so on; .csv: of its policy.",
+    ] = None,
+    export_policy: Annotated[str | None, "--export-policy", "File of the policy, .csv."] = None,
+    quiet: args.Quiet = False,
+    verbose: Annotated[bool, "--verbose", "Also print seconds by phase, and sweeps."] = False,
+) -> int:
+    """Answer properties of a model, with proven bounds and a policy.
+
+    Prints a table and `Result: VALUE` per property. Exit code 0: certified, 1: an error,
+    2: finished, but not certified. A domain has a property of its own.
+    """
+    started = time.monotonic()
+    runs = args.experiments(const, radius)
+    args.inner_method(inner)  # a wrong word is known before the model is built
+    args.check_positive(timeout=timeout, jobs=jobs)
+    limits = rf.Limits(
+        precision,
+        rf.Measure.ABSOLUTE if absolute else rf.Measure.RELATIVE,
+        math.inf if timeout is None else timeout,
+    )
+    files = [file for file in (export_policy, output) if file is not None]
+    for file in files:
+        check_writable(file)
+    requests = models.chosen_properties(model, props, prop)
+    blueprint = models.read_blueprint(model)
+    requests = requests or models.own_property(blueprint)
+    if files and max(len(requests), len(runs)) > 1:
+        raise ModelError(
+            f"A file holds one property, found {len(requests)}, of one run, found {len(runs)}; "
+            "choose one with --prop, give one value in place of each range, or --json for all."
+        )
+    if len(runs) == 1:  # reading counts as well
+        remaining = max(limits.seconds - (time.monotonic() - started), 1e-9)
+        limits = replace(limits, seconds=remaining)
+    request: dict[str, Any] = {
+        "blueprint": blueprint, "properties": requests, "nominal": nominal, "inner": inner,
+        "limits": limits, "automaton": automaton, "verbose": verbose,
+    }  # fmt: skip
+    together = scheduler is not None and len(runs) == 1 and inner == "exact"
+    if together:  # can it be solved in blocks?
+        work = work_of(blueprint, requests, runs[0].constants)
+        together = blueprint.parsed is not None and work is not None
+    printer = Printer(as_json=as_json, quiet=quiet)
+    with interpreting():
+        if together or (len(runs) == 1 and scheduler is None):
+            for reply in replies(runs[0], **request, scheduler=scheduler, quiet=quiet):
+                printer.show(write_files(reply, files))
+            return printer.code
+        if files:
+            raise ModelError(
+                "--scheduler: a file is made of one model in the PRISM language and one P or R "
+                "with a target, a bound of steps or a discount; leave out --scheduler."
+            )
+        rf.run_many(
+            partial(replies_of_run, **request), runs, jobs=jobs, scheduler=scheduler,
+            patience=limits.seconds, done=printer.show_run,
+        )  # fmt: skip
+    return printer.code
 
 
 class Reply(NamedTuple):
@@ -49,25 +128,25 @@ class Reply(NamedTuple):
 
     lines: tuple[str, ...] = ()
     record: AnswerRecord | None = None
-    code: int = CERTIFIED
+    code: int = terminal.CERTIFIED
     complaint: str = ""
     answer: Answer | None = None
 
 
-def replies_of_run(run: Experiment, **request: Any) -> list[Reply]:
+def replies_of_run(run: args.Experiment, **request: Any) -> list[Reply]:
     """Return the replies of one run of many; answers with their models stay where they are."""
     listed = [reply._replace(answer=None) for reply in replies(run, quiet=True, **request)]
     return [Reply(("", str(run))), *listed]
 
 
 def replies(
-    run: Experiment,
+    run: args.Experiment,
     *,
     blueprint: Blueprint,
     properties: Sequence[Property],
     nominal: bool,
     inner: str,
-    limits: Limits,
+    limits: rf.Limits,
     automaton: str | None = None,
     scheduler: str | None = None,
     verbose: bool = False,
@@ -80,21 +159,21 @@ def replies(
     """
 
     def build(also_known: Collection[str], work: Work | None, progress: Progress) -> AnyModel:
-        return build_model(
+        return models.build_model(
             blueprint, run.constants, run.radius, nominal, work=work if inner == "exact" else None,
             also_known=also_known, progress=progress, scheduler=scheduler,
         )  # fmt: skip
 
-    with showing_progress("solving", quiet=quiet) as show:
-        items = check_all(
-            blueprint, properties, inner=inner_method(inner),
+    with terminal.showing_progress("solving", quiet=quiet) as show:
+        items = rf.check_all(
+            blueprint, properties, inner=args.inner_method(inner),
             limits=replace(limits, progress=show.solving), constants=run.constants, build=build,
             progress=show.building,
-            automaton=None if automaton is None else read_automaton(automaton),
+            automaton=None if automaton is None else rf.read_automaton(automaton),
         )  # fmt: skip
         built: Built | None = None
         while True:
-            with spoken_warnings():
+            with terminal.spoken_warnings():
                 item = next(items, None)
             show.clear()
             if item is None:
@@ -104,32 +183,34 @@ def replies(
                 sizes = ", ".join(model_sizes(item.model))
                 yield Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
             else:
-                reply = _reply(run.record(), item, built, inner)
-                if verbose and reply.answer is not None:
-                    *table, result = reply.lines
-                    reply = reply._replace(lines=(*table, *phases(reply.answer), result))
-                yield reply
-            stop_if_interrupted()
+                yield _reply(run.record(), item, built, inner, verbose)
+            terminal.stop_if_interrupted()
 
 
-def _reply(record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str) -> Reply:
+def _reply(
+    record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str, verbose: bool
+) -> Reply:
     prop, title = item.prop, item.prop.text
     if prop.name is not None:
         record, title = record | {"name": prop.name}, f"{prop.name}: {title}"
     if isinstance(item, Failed):
-        text = str(item.error)
-        record |= {"property": prop.text, "status": "error", "error": text.partition("\n")[0]}
-        return Reply(
-            ("", f"property  {title}", "status    error"),
-            record,
-            NOT_CERTIFIED if item.late else USER_ERROR,
-            text,
-        )
+        code = terminal.NOT_CERTIFIED if item.late else terminal.USER_ERROR
+        return _failed(f"property  {title}", record | {"property": prop.text}, item.error, code)
     assert built is not None  # the model comes before all answers
     answer = item.answer
     record |= answer_record(answer, built.model, inner, built.seconds, item.seconds)
-    lines = ("", *answer_lines(answer, inner, item.seconds, title))
-    return Reply(lines, record, CERTIFIED if answer.certified else NOT_CERTIFIED, answer=answer)
+    *table, result = answer_lines(answer, inner, item.seconds, title)
+    lines = ("", *table, *(phases(answer) if verbose else ()), result)
+    code = terminal.CERTIFIED if answer.certified else terminal.NOT_CERTIFIED
+    return Reply(lines, record, code, answer=answer)
+
+
+def _failed(
+    title: str, record: AnswerRecord, error: Exception, code: int = terminal.USER_ERROR
+) -> Reply:
+    text = str(error)
+    record = record | {"status": "error", "error": text.partition("\n")[0]}
+    return Reply(("", title, "status    error"), record, code, text)
 
 
 def write_files(reply: Reply, files: Sequence[str]) -> Reply:
@@ -141,12 +222,15 @@ def write_files(reply: Reply, files: Sequence[str]) -> Reply:
             raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
         for file in files:
             if file.endswith(".csv"):
-                write_policy(reply.answer.solution, file)
+                rf.write_policy(reply.answer.solution, file)
                 continue
             whole = reply.answer.whole_solution()
-            save(replace(whole, model=whole.model.with_provenance(command=command_line())), file)
+            rf.save(
+                replace(whole, model=whole.model.with_provenance(command=models.command_line())),
+                file,
+            )
     except RfmdpError as error:
-        return reply._replace(code=USER_ERROR, complaint=str(error))
+        return reply._replace(code=terminal.USER_ERROR, complaint=str(error))
     return reply
 
 
@@ -154,7 +238,7 @@ class Printer:
     """Prints replies as they come, and remembers the worst exit code."""
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        self.code = CERTIFIED
+        self.code = terminal.CERTIFIED
         self._json, self._quiet, self._said = as_json, quiet, ""  # the last complaint
 
     def show(self, reply: Reply) -> None:
@@ -167,18 +251,16 @@ class Printer:
             print(json.dumps(reply.record))
         sys.stdout.flush()
         if reply.complaint and reply.complaint != self._said:
-            complain(reply.complaint)
+            terminal.complain(reply.complaint)
             self._said = reply.complaint
         # an error outweighs an open gap
-        worst = (CERTIFIED, NOT_CERTIFIED, USER_ERROR)
+        worst = (terminal.CERTIFIED, terminal.NOT_CERTIFIED, terminal.USER_ERROR)
         self.code = max(self.code, reply.code, key=worst.index)
 
-    def show_run(self, result: TaskResult) -> None:
+    def show_run(self, result: rf.TaskResult) -> None:
         """Print the replies of a run; its model may be impossible, or its process lost."""
-        text = str(result.error)
-        record = result.task.record() | {"status": "error", "error": text.partition("\n")[0]}
-        failed = Reply(("", str(result.task), "status    error"), record, USER_ERROR, text)
-        for reply in [failed] if result.error is not None else result.value:
+        task, error = result.task, result.error
+        for reply in result.value if error is None else [_failed(str(task), task.record(), error)]:
             self.show(reply)
 
 
@@ -194,9 +276,9 @@ def answer_record(
         "property": answer.text,
         "method": method,
         "status": answer.status.name.lower(),
-        "value": as_json(answer.value),
-        "lower": as_json(answer.lower),
-        "upper": as_json(answer.upper),
+        "value": json_number(answer.value),
+        "lower": json_number(answer.lower),
+        "upper": json_number(answer.upper),
         "precision": answer.precision,
         "states": model.states,
         "rows": model.rows,
@@ -204,12 +286,12 @@ def answer_record(
         "marginals": len(model.marginals),
         "seconds_build": round(build, 6),
         "seconds_solve": round(solve, 6),
-        "version": __version__,
+        "version": rf.__version__,
     }
 
 
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
-    """Give the table of one answer, its listing, and the line `Result: VALUE`."""
+    """Give the table of one answer, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     table = {
         "property": title or answer.text,
@@ -223,7 +305,6 @@ def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -
         del table["bounds"]
     for name, value in table.items():
         yield f"{name:<10}{value}"
-    yield from _listing(answer)
     yield f"Result: {_result(answer)}"
 
 
@@ -237,24 +318,9 @@ def phases(answer: Answer) -> Iterator[str]:
     robust = sum(solution.stats.robust_sweeps for solution in answer.solutions)
     cheap = sum(solution.stats.cheap_sweeps for solution in answer.solutions)
     yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
-    if isinstance(answer.model, LatticeMDP):
+    if isinstance(answer.model, rf.LatticeMDP):
         names = ", ".join(factor.name for factor in answer.model.factors)
         yield f"factors   contracted in the order {names}"
-
-
-def _listing(answer: Answer) -> Iterator[str]:
-    """Give the states and values that a filter lists, as PRISM writes them."""
-    model = answer.model
-    for state, value in answer.listing:
-        words: list[str] = []
-        if model is not None and model.variables:
-            values = zip(model.variables, model.state_values(np.array([state]))[0], strict=True)
-            words = [shown(bool(x)) if variable.boolean else str(x) for variable, x in values]
-        place = f"{state}:({','.join(words)})"
-        if value is None:
-            yield f"{place} (open: the bounds do not decide it)"
-        else:
-            yield place if isinstance(value, bool) else f"{place}={shown(value)}"
 
 
 def _result(answer: Answer) -> str:
@@ -279,20 +345,18 @@ def _result(answer: Answer) -> str:
     return f"{shown(value)} ({name} bound: the {other} {rest})"
 
 
-def proven_side(bounds: Bounds, agent: Direction) -> str:
+def proven_side(bounds: rf.Bounds, agent: rf.Direction) -> str:
     """Return the side that an agent is guaranteed, or the words that nothing is proven."""
-    side = bounds.lower if agent is MAX else bounds.upper
+    side = bounds.lower if agent is rf.MAX else bounds.upper
     return shown(side) if math.isfinite(side) or bounds.width == 0.0 else "nothing proven"
 
 
 def shown(value: Value) -> str:
     """Return a value as PRISM writes it.
 
-    >>> shown(True), shown(0.5), shown((0.0, math.inf))
-    ('true', '0.5', '[0.0,Infinity]')
+    >>> shown(True), shown(0.5), shown(math.inf)
+    ('true', '0.5', 'Infinity')
     """
-    if isinstance(value, tuple):
-        return f"[{shown(value[0])},{shown(value[1])}]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
@@ -300,10 +364,8 @@ def shown(value: Value) -> str:
     return repr(value)
 
 
-def as_json(value: Value | None) -> Any:
+def json_number(value: Value | None) -> Any:
     """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
-    if isinstance(value, tuple):
-        return [as_json(end) for end in value]
     if isinstance(value, float) and not math.isfinite(value):
         return shown(value)
     return value

@@ -10,42 +10,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from rfmdp.cli.arguments import check_positive, constants, finite_number
-from rfmdp.cli.output import (
-    CERTIFIED,
-    NOT_CERTIFIED,
-    USER_ERROR,
-    ShownProgress,
-    complain,
-    showing_progress,
-    spoken_warnings,
-)
-from rfmdp.cli.signature import Const, Jobs, Json, Model, Prop, Props, Scheduler, command
+import numpy as np
+
+import rfmdp as rf
+from rfmdp.cli import arguments as args, terminal
+from rfmdp.cli.models import command_line, property_and_blueprint
+from rfmdp.cli.solve import json_number
+from rfmdp.domains.table import find
 from rfmdp.errors import AssumptionAlarm, ModelError
+from rfmdp.learning.run import Progress
+from rfmdp.policies.explain import IdentifierGain
 from rfmdp.writing import check_writable
-
-if TYPE_CHECKING:
-    from rfmdp.learning.rewards import RewardRange
-    from rfmdp.learning.run import Progress, Run
-    from rfmdp.model.arrays import FactoredMDP
-    from rfmdp.policies.explain import IdentifierGain
-    from rfmdp.running import TaskResult
-    from rfmdp.sources.log.source import Log
-    from rfmdp.sources.source import Source
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 REWARDS = ("known", "LOW:HIGH")
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 
-@command
+@args.command
 def learn(
-    model: Model,
-    props: Props = None,
-    prop: Prop = (),
-    const: Const = (),
+    model: args.Model,
+    props: args.Props = None,
+    prop: args.Prop = (),
+    const: args.Const = (),
     beta: Annotated[float, "--beta", "Largest probability that the guarantee is wrong."] = 1e-4,
     p_min: Annotated[
         float | None, "--p-min", "Assumed least probability of declared outcomes."
@@ -97,9 +86,9 @@ def learn(
     ] = (),
     seed: Annotated[int, "--seed", "First seed."] = 0,
     seeds: Annotated[int, "--seeds", "Number of seeds."] = 1,
-    jobs: Jobs = None,
-    scheduler: Scheduler = None,
-    as_json: Json = False,
+    jobs: args.Jobs = None,
+    scheduler: args.Scheduler = None,
+    as_json: args.Json = False,
     output: Annotated[
         str | None,
         "-o",
@@ -117,14 +106,10 @@ def learn(
     2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
     started = time.monotonic()
-    import rfmdp
-    from rfmdp.cli.models import command_line, property_and_blueprint
-    from rfmdp.domains.table import find
-    from rfmdp.learning.methods import find_method
     from rfmdp.learning.seeds import learn_seeds, seed_file
 
-    chosen, paid = find_method(method), _rewards(rewards)
-    check_positive(
+    chosen, paid = rf.find_method(method), _rewards(rewards)
+    args.check_positive(
         trajectories=trajectories, length=length, timeout=timeout, seeds=seeds, jobs=jobs, gap=gap
     )
     if target is not None and not math.isfinite(target):
@@ -138,27 +123,27 @@ def learn(
             "give one of them."
         )
     check_writable(output)
-    values = constants(const)
+    values = args.constants(const)
     request, blueprint = property_and_blueprint(model, props, prop, values)
     setup = find(blueprint.name).learning if blueprint.is_domain else None
     if setup is not None and not values:
         values = {"instance": "learning"}
-    with spoken_warnings():
+    with terminal.spoken_warnings():
         hidden = blueprint.build(values, also_known=set(request.constants))
         hidden = hidden.with_provenance(command=command_line())
-    source: FactoredMDP | Source = hidden
+    source: rf.FactoredMDP | rf.Log | rf.GymSource = hidden
     if data:
         source = read_data(hidden, data, selection, column)
     elif env is not None:
-        source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
+        source = rf.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     patience = math.inf if timeout is None else timeout
     seconds = max(patience - (time.monotonic() - started), LEAST)
     numbers = range(seed, seed + seeds)
     listed = ", ".join(f"{name}={value}" for name, value in values.items())
     try:
-        with showing_progress("learning") as show:
+        with terminal.showing_progress("learning") as show:
 
-            def done(result: TaskResult) -> None:
+            def done(result: rf.TaskResult) -> None:
                 show.clear()
                 _print_result(seeds > 1, source if data else None, as_json, result)
 
@@ -175,7 +160,7 @@ def learn(
                 method=chosen,
                 rewards=paid,
                 beta=beta,
-                stop=rfmdp.StopWhen(trajectories, guarantee=target, gap=gap, seconds=seconds),
+                stop=rf.StopWhen(trajectories, guarantee=target, gap=gap, seconds=seconds),
                 length=length or (LENGTH if setup is None else setup.length),
                 local={} if setup is None else setup.local_states,
                 p_min=p_min,
@@ -185,68 +170,57 @@ def learn(
     except KeyboardInterrupt:
         files = () if output is None else (seed_file(output, n, numbers) for n in numbers)
         if any(Path(file).exists() for file in files):
-            complain(
+            terminal.complain(
                 "the same command with --resume continues at the last evaluation.", kind="note"
             )
         raise
     errors = [result.error for result in results if result.error is not None]
     if not all(isinstance(error, AssumptionAlarm) for error in errors):
-        return USER_ERROR
+        return terminal.USER_ERROR
     alarmed = errors or any(result.value.alarms for result in results)
-    return NOT_CERTIFIED if alarmed else CERTIFIED
+    return terminal.NOT_CERTIFIED if alarmed else terminal.CERTIFIED
 
 
-def _rewards(text: str) -> RewardRange | None:
+def _rewards(text: str) -> rf.RewardRange | None:
     """Return the range of rewards that are learned, None if they are known."""
-    from rfmdp.learning.rewards import RewardRange
-
     if text == "known":
         return None
-    ends = [end for end in map(finite_number, text.split(":")) if end is not None]
+    ends = [end for end in map(args.finite_number, text.split(":")) if end is not None]
     if len(ends) != 2 or text.count(":") != 1:
         raise ModelError(f"--rewards must be one of {', '.join(REWARDS)}; got '{text}'.")
     try:
-        return RewardRange(*ends)
+        return rf.RewardRange(*ends)
     except ModelError as error:
         raise ModelError(f"--rewards {text}: {error}") from None
 
 
 def read_data(
-    model: FactoredMDP,
-    files: Sequence[str],
-    selection: str,
-    columns: Sequence[str],
-) -> Log:
+    model: rf.FactoredMDP, files: Sequence[str], selection: str, columns: Sequence[str]
+) -> rf.Log:
     """Return recorded data, read and checked."""
-    from rfmdp.sources.log.source import read_log
-
-    places = dict(map(_column, columns))
-    with showing_progress("reading data") as show:
-        return read_log(
+    places: dict[str, str | None] = {}
+    for text in columns:
+        name, equals, column = text.partition("=")
+        if not equals or not name:
+            raise ModelError(f"--column must be NAME=COLUMN, got '{text}'.")
+        places[name] = column or None
+    with terminal.showing_progress("reading data") as show:
+        return rf.read_log(
             model, *files, selection=selection, columns=places,
             progress=lambda rows, _: show.say(f"{rows:,} rows"),
         )  # fmt: skip
 
 
-def _column(text: str) -> tuple[str, str | None]:
-    name, equals, column = text.partition("=")
-    if not equals or not name:
-        raise ModelError(f"--column must be NAME=COLUMN, got '{text}'.")
-    return name, column or None
-
-
-def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> None:
+def _print_result(many: bool, data: Any, as_json: bool, result: rf.TaskResult) -> None:
     """Print the run of a seed, and what is to be said about recorded data; several may go on."""
-    from rfmdp.policies.explain import collect_next
-
     seed, error = result.task.seed, result.error
     if error is not None and many:
         if as_json:
             print(json.dumps({"seed": seed, "error": str(error).partition("\n")[0]}), flush=True)
-        complain(f"seed {seed}: {error}")
+        terminal.complain(f"seed {seed}: {error}")
         return
-    run: Run = result.require()
-    gains = [] if data is None or run.alarms else collect_next(run)
+    run: rf.Run = result.require()
+    gains = [] if data is None or run.alarms else rf.collect_next(run)
     if as_json:
         record = _run_record(run, seed)
         if data is not None:
@@ -258,7 +232,7 @@ def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> N
     sys.stdout.flush()
 
 
-def _run_lines(run: Run, seed: int) -> Iterator[str]:
+def _run_lines(run: rf.Run, seed: int) -> Iterator[str]:
     """Give the table of a run, its statement, and the line `Result: GUARANTEE`."""
     yield f"seed {seed}: {run.stopped}"
     yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
@@ -272,21 +246,19 @@ def _run_lines(run: Run, seed: int) -> Iterator[str]:
         yield f"Result: {run.guarantee}"
 
 
-def _run_record(run: Run, seed: int) -> dict[str, Any]:
+def _run_record(run: rf.Run, seed: int) -> dict[str, Any]:
     """Return a run as one JSON object; nan is null, infinity the string "Infinity".
 
     `guarantee` is that of the run: after an alarm it is infinite, and says nothing.
     """
-    from rfmdp.cli.answers import as_json
-
     mean = run.mean_guarantee  # over random starts
     points = [asdict(point).items() for point in run.history]
-    history = [{k: None if math.isnan(v) else as_json(v) for k, v in point} for point in points]
+    history = [{k: None if math.isnan(v) else json_number(v) for k, v in point} for point in points]
     return {
         "seed": seed,
         **history[-1],
-        "guarantee": as_json(run.guarantee),
-        "mean_guarantee": None if math.isnan(mean) else as_json(mean),
+        "guarantee": json_number(run.guarantee),
+        "mean_guarantee": None if math.isnan(mean) else json_number(mean),
         "alarms": list(run.alarms),
         "checks": list(run.checks),
         "beta": run.beta,
@@ -310,7 +282,7 @@ def _number_text(performance: float) -> str:
     return "unknown" if math.isnan(performance) else f"{performance:.6g}"
 
 
-def _show_progress(show: ShownProgress, trajectories: int, _: int, now: Progress) -> None:
+def _show_progress(show: terminal.ShownProgress, trajectories: int, _: int, now: Progress) -> None:
     point = now.point
     if point is None:
         show.say(f"{now.phase}, {now.trajectories} trajectories")
@@ -323,10 +295,8 @@ def _show_progress(show: ShownProgress, trajectories: int, _: int, now: Progress
     )
 
 
-def _data_lines(run: Run, gains: Sequence[IdentifierGain]) -> Iterator[str]:
+def _data_lines(run: rf.Run, gains: Sequence[IdentifierGain]) -> Iterator[str]:
     """Give what data cover, and what to collect next."""
-    import numpy as np
-
     samples = np.add.reduceat(run.counts, run.model.marginals.outcome_ptr[:-1])
     yield (
         f"Coverage: {len(samples)} identifiers, {np.count_nonzero(samples == 0)} without samples, "
