@@ -10,10 +10,9 @@ from examples import half
 from language.case_studies import DIE
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
-from rfmdp.answers.exact_thresholds import SIMPLE
+from rfmdp.answers.exact_thresholds import SIMPLE, read
 from rfmdp.errors import PrismWarning
 from rfmdp.language.build import parse_prism
-from rfmdp.sources.gym.spaces import read
 
 CHOICES = """mdp
 module m
