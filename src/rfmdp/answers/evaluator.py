@@ -38,8 +38,7 @@ from rfmdp.outer.solution import Solution, Status
 from rfmdp.solving import solve
 from rfmdp.state_sets import NamedStates
 from rfmdp.temporal.hoa import HoaAutomaton
-from rfmdp.temporal.product import Product, make_product
-from rfmdp.temporal.solve import first_states, with_automaton
+from rfmdp.temporal.product import Product, first_states, make_product, with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other

@@ -49,8 +49,7 @@ from rfmdp.sources.simulator import (
     behaviour_of,
     record,
 )
-from rfmdp.temporal.product import make_product
-from rfmdp.temporal.solve import with_memory
+from rfmdp.temporal.product import make_product, with_memory
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from rfmdp.errors import UnsupportedError
 
@@ -46,6 +46,7 @@ Tree: TypeAlias = tuple[Any, ...]
 Letter: TypeAlias = tuple[bool, ...]
 Clause: TypeAlias = frozenset[Tree]  # literals that must all hold
 Obligation: TypeAlias = frozenset[Clause]  # of which one must hold: a minimal normal form
+Meaning = TypeVar("Meaning")
 
 YES: Obligation = frozenset({frozenset()})
 NO: Obligation = frozenset()
@@ -64,27 +65,43 @@ class Kind(Enum):
     GENERAL = "neither co-safe nor safe"
 
 
-class Progression:
-    """The automaton of a formula; its states get their numbers as they are met, 0 is the first."""
+class Automaton(Generic[Meaning]):
+    """A deterministic complete automaton; its states get numbers as they are met, 0 is the first.
 
-    def __init__(self, tree: Tree, atoms: Sequence[str]) -> None:
-        self.atoms = tuple(atoms)
-        self._numbers: dict[Obligation, int] = {}
-        self._obligations: list[Obligation] = []
-        self._after = cache(self._progressed)
-        self._number(_obligation(normal(tree)))
-        self.kind = _kind(self._obligations[0])
-        self._persistent = self.kind is Kind.RECURRENT and _waits(normal(tree))
+    A word is accepted if the largest of the priorities that come for ever is even.
+    """
+
+    def __init__(self, first: Meaning) -> None:
+        self._numbers = {first: 0}
+        self._meaning = [first]
 
     @property
     def states(self) -> int:
         """The number of states that were met so far."""
-        return len(self._obligations)
+        return len(self._meaning)
+
+    def _number(self, meaning: Meaning) -> int:
+        number = self._numbers.setdefault(meaning, len(self._meaning))
+        if number == len(self._meaning):
+            self._meaning.append(meaning)
+        return number
+
+
+class Progression(Automaton[Obligation]):
+    """The automaton of a formula; its states are what is still to be satisfied."""
+
+    def __init__(self, tree: Tree, atoms: Sequence[str]) -> None:
+        self.atoms = tuple(atoms)
+        self._after = cache(self._progressed)
+        first = _obligation(normal(tree))
+        super().__init__(first)
+        self.kind = _kind(first)
+        self._persistent = self.kind is Kind.RECURRENT and _waits(normal(tree))
 
     def step(self, state: int, letter: Letter) -> int:
         """Return the state after a letter."""
         result = NO
-        for clause in self._obligations[state]:
+        for clause in self._meaning[state]:
             rest = YES
             for literal in clause:
                 rest = _both(rest, self._after(literal, letter))
@@ -93,28 +110,22 @@ class Progression:
 
     def priority(self, state: int) -> int:
         """Return 2 where a play that stays for ever is accepted, else 1; 3 of a recurrent F."""
-        clauses = self._obligations[state]
+        clauses = self._meaning[state]
         if any(not any(_waits(literal) for literal in clause) for clause in clauses):
             return ACCEPTING
         return VIOLATED if self._persistent else REJECTING
 
     def decided(self, state: int) -> bool:
         """Return whether nothing that follows can change the verdict."""
-        return self._obligations[state] in (YES, NO)
+        return self._meaning[state] in (YES, NO)
 
     def name(self, state: int) -> str:
         """Return what is still to be satisfied."""
         clauses = sorted(
             " & ".join(sorted(self._text(literal) for literal in clause))
-            for clause in self._obligations[state]
+            for clause in self._meaning[state]
         )
         return " | ".join(clauses) if any(clauses) else ("true" if clauses else "false")
-
-    def _number(self, obligation: Obligation) -> int:
-        number = self._numbers.setdefault(obligation, len(self._obligations))
-        if number == len(self._obligations):
-            self._obligations.append(obligation)
-        return number
 
     def _progressed(self, f: Tree, letter: Letter) -> Obligation:
         """Return what is left of a formula in normal form."""
@@ -232,12 +243,12 @@ def _times(i: int, j: int | None) -> str:
 
 def _kind(obligation: Obligation) -> Kind:
     literals = frozenset[Tree]().union(*obligation)
-    if all(_is_co_safe(literal) for literal in literals):
+    untils, releases = ({f for f in literals if _has_unbounded(sign, f)} for sign in "UR")
+    if not releases:
         return Kind.CO_SAFE
-    if all(_is_safe(literal) for literal in literals):
+    if not untils:
         return Kind.SAFE
-    combined = all(_is_co_safe(literal) or _is_safe(literal) for literal in literals)
-    if combined:
+    if not untils & releases:
         return Kind.COMBINED
     return Kind.RECURRENT if _is_recurrent(literals) else Kind.GENERAL
 
@@ -265,14 +276,6 @@ def _operators(f: Tree) -> frozenset[Tree]:
     if f[0] in ("X", "U", "R"):
         return frozenset({f})
     return frozenset[Tree]().union(*(_operators(g) for g in f[1:] if isinstance(g, tuple)))
-
-
-def _is_safe(f: Tree) -> bool:
-    return not _has_unbounded("U", f)
-
-
-def _is_co_safe(f: Tree) -> bool:
-    return not _has_unbounded("R", f)
 
 
 @cache

@@ -131,7 +131,7 @@ def evaluate(
     from rfmdp.cli.answers import as_json as plain, proven_side
     from rfmdp.cli.models import property_and_model
     from rfmdp.policies.files import read_policy
-    from rfmdp.temporal.solve import on_product
+    from rfmdp.temporal.product import on_product
 
     request, subject = property_and_model(model, props, prop, const, radius)
     spec = request.spec(subject, settled=not subject.uncertain)
@@ -197,7 +197,7 @@ def simulate(
     from rfmdp.outer.budget import unfolded
     from rfmdp.policies.induced import NatureChoice, resolved
     from rfmdp.sources.log.tables import check_ending, write_log
-    from rfmdp.temporal.solve import on_product
+    from rfmdp.temporal.product import on_product
 
     check_positive(trajectories=trajectories, length=length)
     check_writable(record)
