@@ -2,7 +2,7 @@
 
 Regions of the graph are won, or lost, almost surely (`regions`). Among the other states, staying in
 a component for ever is *won* or *lost* whatever happens there, if no play of it can do otherwise;
-such a game is one of `blocks`. In a *mixed* component it depends on the players, and
+such a game is one of *blocks*. In a *mixed* component it depends on the players, and
 
 - lower bounds count staying there as lost: coming to what is won almost surely is what counts;
 - upper bounds count it as won: only what is lost almost surely is lost.
@@ -12,30 +12,36 @@ win there is won almost surely. With two opponents the two bounds may stay apart
 of both are tried (`pairs`). A strategy leaves one player, so its value is proven from both sides,
 and it bounds the game's value on the side of its guarantee: the agent's policy on the one side,
 sets that nature keeps to on the other. Both are in the result, for the checker.
+
+*Blocks* are numbered bottom first: every move from a block stays in it or leads to one before it.
+Let the values of the blocks before it be known. A lost block is a total reward: what is paid is the
+value where the play leaves, and a play that stays is paid nothing (a probability to reach, if all
+values are 0 or 1). A won block is one minus a lost one, with both players pushing the other way. So
+the solver of today solves a block, and proves it; from below with lower bounds of what follows,
+from above with upper ones.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import Restriction, restrict
-from rfmdp.objective import MAX, MIN, Direction, Parity, Spec
-from rfmdp.outer.graph.components import components
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.unroll import Restriction, restrict, row_arrays
+from rfmdp.objective import MAX, MIN, Direction, Parity, Reach, Spec, Total
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.ragged import segment_any
+from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.rounding import one_minus
 from rfmdp.sets.families import LpBall
-from rfmdp.sets.marginals import Kind as SetKind, Marginals
-from rfmdp.temporal.blocks import BlockBounds, number_blocks, solve_blocks
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.temporal.pairs import better_policy, nature_answers
-from rfmdp.temporal.regions import Arena, Regions
+from rfmdp.temporal.regions import CurvedSets, Regions, number_blocks, stays
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 SHARPEST = 1e-13  # precision asked of a block
@@ -43,7 +49,8 @@ ATTEMPTS = 3  # each with bounds a hundred times as close
 SHARP = 1e-11  # precision of the values of strategies
 ROUNDS = 40  # of better policies
 ROUNDED = 1e-12  # of a radius of polytopes
-MIXED = 256  # components that are looked at one by one
+PAYOFF = "payoff"
+WON = 1  # a block with an odd number is won by staying, one with an even number is lost
 
 Solve = Callable[..., Solution]
 """Called as solve(model, specification, limits=limits, states=states)."""
@@ -79,6 +86,20 @@ class ParityGame:
         return replace(self, model=restrict(self.model, rows))
 
 
+@dataclass(slots=True, eq=False)
+class BlockBounds:
+    """Proven bounds (S,) of all states, the rows that keep them, and the proofs behind them."""
+
+    lower: FloatArray
+    upper: FloatArray
+    choice: IntArray
+    block: IntArray  # (S,) its number; -1 where the value was known before
+    proof: tuple[FloatArray, FloatArray]  # what proves `lower` and `upper`, see `_settle`
+    below: bool = True  # whether the method proves lower bounds, and upper ones
+    above: bool = True
+    stopped: Status | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
     """Bounds whose lower, and whose upper side is proven for a game, and what nature keeps to."""
@@ -111,14 +132,13 @@ def solve_parity(
     game = ParityGame(model, spec, priority, interest, limits, solve, time.monotonic())
     stats = Stats()
     with stats.phase("solve"):
-        try:
-            pair, proven_again = _closed_pair(game), True
-        except CurvedSets:
-            pair, proven_again = _enclosed(game), False
-        curved = bool((model.marginals.kind == SetKind.LP).any())
-        if curved and proven_again and not game.closed(pair.below.lower, pair.above.upper):
+        curved, pair = bool((model.marginals.kind == Kind.LP).any()), None
+        with suppress(CurvedSets):
+            pair = _closed_pair(game)
+        proven_again = pair is not None
+        if pair is None or (curved and not game.closed(pair.below.lower, pair.above.upper)):
             other = _enclosed(game)
-            if game.closed(other.below.lower, other.above.upper):
+            if pair is None or game.closed(other.below.lower, other.above.upper):
                 pair, proven_again = other, False
     solution = _to_solution(game, pair, method, stats)
     return solution if proven_again else replace(solution, witness=None, restriction=None)
@@ -155,7 +175,7 @@ def polytopes(model: FactoredMDP, outside: bool) -> Marginals:
     it; for two outcomes they are one. Radii leave room for rounding.
     """
     sets = list(model.marginals)
-    for j in np.flatnonzero(model.marginals.kind == SetKind.LP):
+    for j in np.flatnonzero(model.marginals.kind == Kind.LP):
         ball = sets[j]
         assert isinstance(ball, LpBall)
         if ball.nominal.min() > ball.radius:  # too small to empty anything
@@ -190,74 +210,108 @@ def _bounds(game: ParityGame) -> Pair:
     return Pair(below, below)
 
 
-class CurvedSets(Exception):
-    """Nature can empty an outcome of an Lp ball: she may approach what she cannot attain.
-
-    A ball with 1 < p < inf may touch a face in one point; possible successors do not tell then.
-    """
-
-
-def _refuse_curved(graph: Graph) -> None:
-    """Raise if nature can empty an outcome of an Lp ball."""
-    model, marginals = graph.model, graph.model.marginals
-    curved = (marginals.kind == SetKind.LP)[model.row_marginals]
-    if (segment_any(curved, model.marginal_ptr) & graph.flexible).any():
-        raise CurvedSets
-
-
-def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Return the open states (S,) in whose components staying for ever is won, and is lost.
-
-    It is if priorities have one parity, or if all players together cannot do otherwise.
-    """
-    if not open_.any():
-        return open_, open_
-    parts = components(graph, open_)
-    count = len(parts.trivial)
-    evens, odds = (
-        np.bincount(parts.component[open_ & (priority % 2 == p)], minlength=count) > 0
-        for p in (0, 1)
-    )
-    won, lost = ~odds, ~evens
-    mixed = np.flatnonzero(~won & ~lost)
-    if len(mixed):
-        _refuse_curved(graph)
-    for number in mixed[:MIXED]:
-        inside = parts.component == number
-        rows = graph.rows & inside[graph.edges.row_state]
-        while True:  # what can stay at all
-            rows &= graph.rows_can_stay(inside)
-            staying = np.zeros_like(inside)
-            staying[graph.edges.row_state[rows]] = True
-            if np.array_equal(staying, inside):
-                break
-            inside = staying
-            rows &= inside[graph.edges.row_state]
-        arena = Arena(inside, rows)
-        lost[number], won[number] = (
-            not Regions(graph, priority, side, side, side).almost_sure(arena).any()
-            for side in (MAX, MIN)
-        )
-        won[number] &= not lost[number]
-    return open_ & won[parts.component], open_ & lost[parts.component]
-
-
 def _closer_and_closer(
     game: ParityGame, block: IntArray, sure: BoolArray, choice: IntArray
 ) -> BlockBounds:
-    """Return bounds of a game in blocks, each solved more precisely until they are close."""
+    """Return bounds of a game in blocks, each solved more precisely until they are close.
+
+    Parameters
+    ----------
+    block : (S,)
+        As `number_blocks` makes them; what is in none is won where `sure` is, by the rows `choice`.
+    """
     precision = game.limits.precision / (4.0 * (block.max(initial=0) + 1))
-    values = sure.astype(np.float64)
+    lower, upper = np.where(block < 0, sure, 0.0), np.where(block < 0, sure, 1.0)
     for _ in range(ATTEMPTS):
         sharper = max(precision, SHARPEST)
-        bounds = solve_blocks(
-            game.model, game.spec, block, values, choice,
-            partial(game.solve_block, precision=sharper),
-        )  # fmt: skip
+        proof = lower.copy(), upper.copy()
+        bounds = BlockBounds(lower.copy(), upper.copy(), choice.copy(), block, proof)
+        for number in range(int(block.max(initial=-1)) + 1):
+            states = np.flatnonzero(block == number)
+            if len(states):
+                _settle(game, states, number % 2 == WON, bounds, sharper)
         if game.closed(bounds.lower, bounds.upper) or bounds.stopped or sharper == SHARPEST:
             break
         precision *= 0.01
     return bounds
+
+
+def _settle(
+    game: ParityGame, states: IntArray, won: bool, bounds: BlockBounds, precision: float
+) -> None:
+    """Settle one block, in place.
+
+    Of a won block `low` and `high` are bounds of losing it; lower bounds are proven by `high`.
+    """
+    submodel, exits = _submodel(game.model, states)
+    low, high = bounds.lower[exits], bounds.upper[exits]
+    agent, nature = game.spec.agent, game.spec.nature
+    if won:
+        low, high = one_minus(high, -1.0), one_minus(low, 1.0)
+        agent, nature = agent.opposite, nature.opposite
+    from_below = game.solve_block(*_paying(submodel, len(states), low, agent, nature), precision)
+    from_above = from_below
+    if not np.array_equal(low, high):
+        paid = _paying(submodel, len(states), high, agent, nature)
+        from_above = game.solve_block(*paid, precision)
+    low, high = np.zeros(len(states)), np.ones(len(states))
+    if from_below.lower is not None:
+        low = np.clip(from_below.lower[: len(states)], 0.0, 1.0)
+    if from_above.upper is not None:
+        high = np.clip(from_above.upper[: len(states)], 0.0, 1.0)
+    bounds.proof[0][states], bounds.proof[1][states] = (high, low) if won else (low, high)
+    if won:
+        low, high = one_minus(high, -1.0), one_minus(low, 1.0)
+    bounds.below &= (from_above.upper if won else from_below.lower) is not None
+    bounds.above &= (from_below.lower if won else from_above.upper) is not None
+    bounds.lower[states], bounds.upper[states] = low, high
+    guarantee = from_below if (game.spec.agent is MAX) is not won else from_above
+    rows = guarantee.policy.rows[0][: len(states)]
+    bounds.choice[states] = rows - submodel.row_ptr[: len(states)] + game.model.row_ptr[states]
+    for solution in (from_below, from_above):
+        if solution.status not in (Status.CERTIFIED, Status.GAP_OPEN):
+            bounds.stopped = solution.status
+
+
+def _submodel(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArray]:
+    """Return the model of some states (n,), then those (m,) that they lead to, then an end.
+
+    From the states that they lead to all moves go to the end, and there it stays: each has a row of
+    the model, all of whose successors are the end.
+    """
+    inside = entries(model.row_ptr, states)
+    following = model.successors[entries(model.successor_ptr, inside)]
+    number = np.full(model.states, -1, dtype=np.int64)
+    number[states] = np.arange(len(states))
+    exits = np.unique(following[number[following] < 0]).astype(np.int64)
+    number[exits] = len(states) + np.arange(len(exits))
+    counts = np.append(segment_lengths(model.row_ptr)[states], np.ones(len(exits) + 1))
+    arrays = row_arrays(model, np.concatenate([inside, model.row_ptr[exits], [0]]))
+    successors = np.full(arrays["successor_ptr"][-1], len(counts) - 1, dtype=np.int32)
+    successors[: len(following)] = number[following]
+    submodel = replace(
+        model, row_ptr=starts(counts), successors=successors, initial=np.array([0]), labels={},
+        rewards={}, variables=(), valuations=np.empty((0, 0), dtype=np.int32), formulas={},
+        provenance=None, **arrays,
+    )  # fmt: skip
+    return submodel, exits
+
+
+def _paying(
+    submodel: FactoredMDP, states: int, payoff: FloatArray, agent: Direction, nature: Direction
+) -> tuple[FactoredMDP, Spec]:
+    """Return the submodel in which the states that it leads to pay (m,), and what is asked of it.
+
+    Where all pay 0 or 1 that is a probability to reach, of which the graph knows more.
+    """
+    if np.isin(payoff, (0.0, 1.0)).all():
+        target = np.zeros(submodel.states, dtype=np.bool_)
+        target[states:-1] = payoff == 1.0
+        return submodel, Spec(Reach(target), agent, nature)
+    row = np.zeros(submodel.rows)
+    row[submodel.row_ptr[states] : submodel.row_ptr[states] + len(payoff)] = payoff
+    rewards = {PAYOFF: Rewards(np.zeros(submodel.states), row)}
+    return replace(submodel, rewards=rewards), Spec(Total(PAYOFF), agent, nature)
 
 
 def _in_turn(game: ParityGame, below: BlockBounds, above: BlockBounds) -> Pair:

@@ -1,4 +1,4 @@
-"""Where a parity objective holds almost surely, decided exactly by which successors are possible.
+"""What a parity objective's graph decides, exactly: where it holds almost surely, and blocks.
 
 A turn of the game: the agent takes a row, nature a product of members, chance a successor. The
 recursion of Zielonka, for plays with chance: an arena is a set of states and rows in which every
@@ -19,9 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfmdp.kernels.graph import component_levels
 from rfmdp.objective import MAX, MIN, Direction
+from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
+from rfmdp.ragged import segment_any
+from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, Int32Array, IntArray
+
+MIXED = 256  # components that are looked at one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,3 +109,71 @@ class Regions:
         if self.agent is MAX:
             rows = np.flatnonzero(arena.rows & states[self.owner])[::-1]
             self.choice[self.owner[rows]] = rows
+
+
+class CurvedSets(Exception):
+    """Nature can empty an outcome of an Lp ball: she may approach what she cannot attain.
+
+    A ball with 1 < p < inf may touch a face in one point; possible successors do not tell then.
+    """
+
+
+def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Return the open states (S,) in whose components staying for ever is won, and is lost.
+
+    It is if priorities have one parity, or if all players together cannot do otherwise.
+
+    Raises
+    ------
+    CurvedSets
+        If a component has both, and nature can empty an outcome of an Lp ball.
+    """
+    if not open_.any():
+        return open_, open_
+    parts = components(graph, open_)
+    count = len(parts.trivial)
+    evens, odds = (
+        np.bincount(parts.component[open_ & (priority % 2 == p)], minlength=count) > 0
+        for p in (0, 1)
+    )
+    won, lost = ~odds, ~evens
+    mixed = np.flatnonzero(~won & ~lost)
+    curved = (graph.model.marginals.kind == Kind.LP)[graph.model.row_marginals]
+    if len(mixed) and (segment_any(curved, graph.model.marginal_ptr) & graph.flexible).any():
+        raise CurvedSets
+    for number in mixed[:MIXED]:
+        inside = parts.component == number
+        rows = graph.rows & inside[graph.edges.row_state]
+        while True:  # what can stay at all
+            rows &= graph.rows_can_stay(inside)
+            staying = np.zeros_like(inside)
+            staying[graph.edges.row_state[rows]] = True
+            if np.array_equal(staying, inside):
+                break
+            inside = staying
+            rows &= inside[graph.edges.row_state]
+        arena = Arena(inside, rows)
+        lost[number], won[number] = (
+            not Regions(graph, priority, side, side, side).almost_sure(arena).any()
+            for side in (MAX, MIN)
+        )
+        won[number] &= not lost[number]
+    return open_ & won[parts.component], open_ & lost[parts.component]
+
+
+def number_blocks(graph: Graph, won: BoolArray, open_: BoolArray) -> IntArray:
+    """Return the blocks (S,) of open states, -1 elsewhere; staying is won where `won` (S,) is.
+
+    Parameters
+    ----------
+    won : the same in all states of a component that one can stay in
+    """
+    if not open_.any():
+        return np.full(len(open_), -1, dtype=np.int64)
+    parts = components(graph, open_)
+    kind = np.zeros(len(parts.trivial), dtype=np.int64)
+    kind[parts.component[open_]] = won[open_]
+    phase, loop = kind.copy(), np.zeros(len(kind), dtype=np.bool_)
+    edges = graph.edges.forward
+    component_levels(edges, graph.rows, parts.component, parts.states, kind, phase, loop)
+    return np.where(open_, phase[parts.component], -1)
