@@ -15,7 +15,7 @@ from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
-from rfmdp.sources.tally import count_transitions
+from rfmdp.sources.transitions import count_transitions
 
 from .tiny import REACH, distinct_factored, identified, random_factored
 

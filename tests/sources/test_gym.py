@@ -18,7 +18,7 @@ from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.gym.models import known_table
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
 from rfmdp.sources.simulator import Trajectories, record
-from rfmdp.sources.tally import Tally, count_transitions
+from rfmdp.sources.transitions import Tally, count_transitions
 
 from .model_env import ModelEnv
 

@@ -16,7 +16,7 @@ from rfmdp.sources.log import tables
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of, write_log
 from rfmdp.sources.simulator import record
-from rfmdp.sources.tally import count_transitions
+from rfmdp.sources.transitions import count_transitions
 
 from .logs import changed, log_table, machines
 

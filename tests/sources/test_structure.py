@@ -18,10 +18,10 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
-from rfmdp.sources import index as index_module
-from rfmdp.sources.index import Index
+from rfmdp.sources import transitions as index_module
 from rfmdp.sources.source import Simulated, counted_truth
 from rfmdp.sources.structure import Structure, unknown
+from rfmdp.sources.transitions import Index
 
 COIN = """mdp
 module m

@@ -15,7 +15,7 @@ from rfmdp.outer.problem import Form, row_rewards
 from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
-from rfmdp.sources.tally import Tally
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 GROWTH = 1.1  # sets to plan with are made anew when the visits grew by this factor

@@ -13,7 +13,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.tally import Tally
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 MOST = 500_000_000  # transitions that are recorded at once
@@ -94,6 +94,7 @@ class Simulator:
         """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,)."""
         paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
         counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
+        tally = Tally(counts, NO_INTS, NO_INTS, NO_INTS)
         returns, steps = np.empty(request.count), 0
         final, lengths = np.empty((2, request.count), dtype=np.int64)
         size = max(1, SLICE // max(request.length, 1))
@@ -101,31 +102,32 @@ class Simulator:
             end = min(begin + size, request.count)
             batch = replace(request, first=request.first + begin, count=end - begin)
             ends = returns[begin:end], final[begin:end], lengths[begin:end]
-            steps += self.call(batch, (counts, NO_INTS, NO_INTS), paid=paid, ends=ends)[1]
+            steps += self.run_until(batch, NO_INTS, tally, paid=paid, ends=ends)[1]
         return DrawnTrajectories(counts, returns, final, steps)
 
-    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
-        """Run until a marginal's total reaches its limit; return (trajectories, steps) done."""
-        return self.call(request, tally.kernel, limit=limit)
-
-    def call(
+    def run_until(
         self,
         request: Trajectories,
-        tally: tuple[IntArray, IntArray, IntArray],
+        limit: IntArray,
+        tally: Tally,
         *,
         paid: tuple[FloatArray, float] = (NO_FLOATS, 1.0),
-        limit: IntArray = NO_INTS,
         ends: tuple[FloatArray, IntArray, IntArray] = (NO_FLOATS, NO_INTS, NO_INTS),
         trace: tuple[Int32Array, Int32Array] = (NO_ROWS, NO_ROWS),
     ) -> tuple[int, int]:
-        """Call `kernels.simulate.run_trajectories`; return (trajectories, steps) done."""
+        """Run until a marginal's total reaches its limit; return (trajectories, steps) done.
+
+        What else is asked of `kernels.simulate.run_trajectories` is written to `ends` and `trace`.
+        """
         from rfmdp.kernels.simulate import run_trajectories
 
         behaviour = request.behaviour.rows, request.behaviour.other
         which = request.length, request.seed, request.first, request.count
         limits = self.model.row_marginals, frozen(limit)
-        arguments = self._world, behaviour, which, (frozen(paid[0]), paid[1]), tally, limits
-        done, steps = run_trajectories(*arguments, ends, trace)
+        payment = frozen(paid[0]), paid[1]
+        done, steps = run_trajectories(
+            self._world, behaviour, which, payment, tally.kernel, limits, ends, trace
+        )
         return int(done), int(steps)
 
 
@@ -158,10 +160,10 @@ def record(
     rows = np.empty(steps * trajectories, dtype=np.int32)
     successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
     counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
-    request = Trajectories(behaviour, steps, trajectories, seed)
-    _, used = simulator.call(
-        request,
-        (counts, NO_INTS, NO_INTS),
+    _, used = simulator.run_until(
+        Trajectories(behaviour, steps, trajectories, seed),
+        NO_INTS,
+        Tally(counts, NO_INTS, NO_INTS, NO_INTS),
         ends=(np.empty(trajectories), np.empty_like(lengths), lengths),
         trace=(rows, successors),
     )

@@ -24,7 +24,7 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.simulator import Simulator, Trajectories
 from rfmdp.sources.structure import Structure, digest_of, structure_of
-from rfmdp.sources.tally import Tally, shown_outcomes
+from rfmdp.sources.transitions import Tally, shown_outcomes
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 NOMINAL = "the system is a simulation, with the nominal members of the model's sets"

@@ -42,11 +42,10 @@ from rfmdp.sources.gym.spaces import (
     require_gymnasium,
     whole,
 )
-from rfmdp.sources.index import Index, absorbing
 from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.source import Paid, Payer, Sampler, Source
 from rfmdp.sources.structure import Structure, structure_of
-from rfmdp.sources.tally import Tally, count_transitions
+from rfmdp.sources.transitions import Index, Tally, absorbing, count_transitions
 from rfmdp.types import FloatArray, IntArray
 
 FLUSH = 1 << 16  # transitions that are counted together, at most

@@ -14,8 +14,8 @@ import numpy as np
 
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.index import Index, SuccessorPairs, absorbing
 from rfmdp.sources.log.tables import LogTable
+from rfmdp.sources.transitions import Index, SuccessorPairs, absorbing
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 SHOWN = 5  # rows of one kind that a message lists

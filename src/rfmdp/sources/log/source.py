@@ -27,7 +27,7 @@ from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.source import Paid, Payer, Source
 from rfmdp.sources.structure import Structure, structure_of
-from rfmdp.sources.tally import Tally, count_transitions
+from rfmdp.sources.transitions import Tally, count_transitions
 from rfmdp.types import FloatArray, IntArray
 
 SELECTIONS = ("none", "unknown", "outcome")
