@@ -6,6 +6,7 @@ rows of an episode stand one after the other, each with its next state.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
@@ -51,7 +52,7 @@ class Problems:
     """All faults of rows so far, by table and kind."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], list[int]] = {}  # counted from 0
+        self._rows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._examples: dict[tuple[str, str], str] = {}  # what the first one has
 
     def of(self, table: str, rows: IntArray) -> Note:
@@ -59,11 +60,10 @@ class Problems:
 
         def note(kind: str, where: BoolArray, shown: Callable[[int], object] | None = None) -> None:
             at = np.flatnonzero(where)
-            if not len(at):
-                return
-            self._rows.setdefault((table, kind), []).extend(rows[at].tolist())
-            if shown is not None and (table, kind) not in self._examples:
-                self._examples[table, kind] = f": {shown(int(at[0]))}"
+            if len(at):
+                self._rows[table, kind].extend(rows[at].tolist())
+                example = "" if shown is None else f": {shown(int(at[0]))}"
+                self._examples.setdefault((table, kind), example)
 
         return note
 
@@ -77,8 +77,8 @@ class Problems:
         listed = []
         for (table, kind), rows in self._rows.items():
             shown = ", ".join(map(str, rows[:SHOWN])) + ", ..." * (len(rows) > SHOWN)
-            example = self._examples.get((table, kind), "")
-            listed.append(f"{table}, {len(rows)} row(s) that {kind} (row {shown}{example})")
+            shown += self._examples[table, kind]
+            listed.append(f"{table}, {len(rows)} row(s) that {kind} (row {shown})")
         more = f"; and {len(listed) - KINDS} kinds more" if len(listed) > KINDS else ""
         return DataError(f"{'; '.join(listed[:KINDS])}{more}. Rows count from 0. {advice}")
 
@@ -139,23 +139,18 @@ class LogReader:
         defaults: dict[str, tuple[str, ...]] = {x: (x,) for x in variables}
         defaults |= {f"{x}'": (f"next_{x}", f"{x}'") for x in variables}
         needed = {*defaults, *(name for name, word in self._columns.items() if word is not None)}
-        if len(self._model.actions) > 1:
-            needed.add("action")
+        needed |= {"action"} if len(self._model.actions) > 1 else set()
         defaults |= {role: (name,) for role, name in ROLES.items()}
-        for name in self._columns:
-            if name not in defaults:
-                raise DataError(f"columns: {name!r} must be one of {', '.join(defaults)}.")
+        if other := sorted(self._columns.keys() - defaults.keys()):
+            raise DataError(f"columns: {other[0]!r} must be one of {', '.join(defaults)}.")
         places: dict[str, str] = {}
         for meaning, names in defaults.items():
             word = self._columns.get(meaning)
-            if word is None and meaning in self._columns and meaning not in needed:
-                continue  # not to be read
             choices = names if word is None else (word,)
             taken = () if meaning in needed else places.values()
-            fitting = (c for c in choices if c in table.columns and c not in taken)
-            column = next(fitting, None)
-            if column is not None:
-                places[meaning] = column
+            fitting = [c for c in choices if c in table.columns and c not in taken]
+            if fitting and (meaning in needed or meaning not in self._columns):
+                places[meaning] = fitting[0]
             elif meaning in needed:
                 raise DataError(
                     f"{table.name}: must have a column for {meaning} "
