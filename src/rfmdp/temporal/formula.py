@@ -35,7 +35,7 @@ if u is settled for ever again (priority 2, else 1), and F (...) if u is not vio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -130,18 +130,10 @@ class Progression(Automaton[Obligation]):
     def _progressed(self, f: Tree, letter: Letter) -> Obligation:
         """Return what is left of a formula in normal form."""
         match f:
-            case ("true",):
-                return YES
-            case ("false",):
-                return NO
             case ("atom", k):
                 return YES if letter[k] else NO
             case ("not", k):
                 return NO if letter[k] else YES
-            case ("&", g, h):
-                return _both(self._after(g, letter), self._after(h, letter))
-            case ("|", g, h):
-                return _either(self._after(g, letter), self._after(h, letter))
             case ("X", g):
                 return _obligation(g)
             case ("U" | "R" as sign, g, h, i, j):
@@ -151,7 +143,7 @@ class Progression(Automaton[Obligation]):
                     later = _obligation((sign, g, h, max(i - 1, 0), last))
                 later = meet(self._after(g, letter), later)
                 return later if i else join(self._after(h, letter), later)
-        raise AssertionError(f)
+        return _obligation(f, lambda part: self._after(part, letter))
 
     def _text(self, f: Tree) -> str:
         match f:
@@ -199,18 +191,22 @@ def normal(tree: Tree, negated: bool = False) -> Tree:
     raise AssertionError(tree)
 
 
-def _obligation(f: Tree) -> Obligation:
-    """Return a formula in normal form as a Boolean function of what & and | join in it."""
+def _literal(f: Tree) -> Obligation:
+    return frozenset({frozenset({f})})
+
+
+def _obligation(f: Tree, part: Callable[[Tree], Obligation] = _literal) -> Obligation:
+    """Return a formula in normal form as a Boolean function of the parts that & and | join."""
     match f:
         case ("true",):
             return YES
         case ("false",):
             return NO
         case ("&", g, h):
-            return _both(_obligation(g), _obligation(h))
+            return _both(_obligation(g, part), _obligation(h, part))
         case ("|", g, h):
-            return _either(_obligation(g), _obligation(h))
-    return frozenset({frozenset({f})})
+            return _either(_obligation(g, part), _obligation(h, part))
+    return part(f)
 
 
 def _either(a: Obligation, b: Obligation) -> Obligation:
@@ -257,17 +253,14 @@ def _is_recurrent(literals: frozenset[Tree]) -> bool:
     """Return whether they are one G over an U, or one F over a R, see above."""
     match list(literals):
         case [("R", ("false",), f, 0, None)]:
-            return _has_one("U", f)
+            wanted = "U"
         case [("U", ("true",), f, 0, None)]:
-            return _has_one("R", f)
-    return False
-
-
-def _has_one(sign: str, f: Tree) -> bool:
-    """Return whether a formula has one operator, without first and last step, over atoms."""
+            wanted = "R"
+        case _:
+            return False
     match list(_operators(f)):
-        case [(operator, g, h, 0, None)]:
-            return operator == sign and not _operators(g) | _operators(h)
+        case [(sign, g, h, 0, None)]:
+            return sign == wanted and not _operators(g) | _operators(h)
     return False
 
 
@@ -288,8 +281,6 @@ def _waits(f: Tree) -> bool:
 
 @cache
 def _has_unbounded(operator: str, f: Tree) -> bool:
-    if f[0] in ("atom", "not"):
-        return False
-    if f[0] == operator and f[4] is None:
-        return True
-    return any(_has_unbounded(operator, g) for g in f[1:] if isinstance(g, tuple))
+    return (f[0] == operator and f[4] is None) or any(
+        _has_unbounded(operator, g) for g in f[1:] if isinstance(g, tuple)
+    )

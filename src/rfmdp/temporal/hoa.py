@@ -38,6 +38,7 @@ PARITIES = {  # other names of parity conditions -> (largest decides, even wins)
     "Buchi": (True, True), "co-Buchi": (True, False), "all": (True, False), "none": (True, True),
     "Streett": (True, False), "Rabin": (False, False),
 }  # fmt: skip
+ONE_PAIR = ("Streett", "Rabin")  # conditions that are one of parity if they have one pair
 SCRIPT = """
 import sys, spot
 automaton = spot.translate(sys.stdin.read(), "parity", "deterministic", "complete")
@@ -97,20 +98,17 @@ class HoaAutomaton(Automaton[tuple[int, int]]):
         self._start = int(head[head.index("Start:") + 1])
         names = head[head.index("AP:") + 1 :] if "AP:" in head else ["0"]
         self.atoms = tuple(name.strip('"') for name in names[1 : int(names[0]) + 1])
-        self._read_acceptance(head)
+        condition = head[head.index("acc-name:") + 1 :]
+        if condition[0] == "parity":
+            self._largest, self._even = condition[1] == "max", condition[2] == "even"
+        elif condition[0] not in PARITIES or (condition[0] in ONE_PAIR and condition[1] != "1"):
+            raise ValueError(f"acc-name: must be a parity condition, found {condition[0]}")
+        else:
+            self._largest, self._even = PARITIES[condition[0]]
+        self._sets = int(head[head.index("Acceptance:") + 1])
+        self._uncoloured = self._normal([])
         self._edges: dict[int, list[Edge]] = {}
         self._read_body("".join(f"{t} " for t in tokens[body + 1 : tokens.index("--END--")]))
-
-    def _read_acceptance(self, head: list[str]) -> None:
-        words = head[head.index("acc-name:") + 1 :]
-        self._sets = int(head[head.index("Acceptance:") + 1])
-        if words[0] == "parity":
-            self._largest, self._even = words[1] == "max", words[2] == "even"
-        elif words[0] in PARITIES and (words[0] not in ("Rabin", "Streett") or words[1] == "1"):
-            self._largest, self._even = PARITIES[words[0]]
-        else:
-            raise ValueError(f"acc-name: must be a parity condition, found {words[0]}")
-        self._uncoloured = self._normal([])
 
     def _normal(self, colours: Sequence[int]) -> int:
         """Return colours of one place as a priority of which the largest decides, and is even."""
@@ -200,23 +198,20 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
     try:
         result = subprocess.run(
             [sys.executable, "-c", SCRIPT],
-            input=_written(tree), capture_output=True, text=True, timeout=SECONDS, check=False,
+            input=_written(tree), capture_output=True, text=True, timeout=SECONDS, check=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise UnsupportedError(
-            f"Spot found no automaton of '{text}' in {SECONDS:g} s; give one, "
-            "`automaton=read_automaton(FILE)`."
-        ) from None
-    if "No module named 'spot'" in result.stderr:
-        raise UnsupportedError(
-            f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs "
-            "Spot, pip install 'rfmdp[ltl]', or an automaton in the HOA format, "
-            "`automaton=read_automaton(FILE)`."
-        )
-    if result.returncode != 0:
-        reason = result.stderr.strip().rpartition("\n")[2]
-        raise UnsupportedError(f"Spot has no automaton of '{text}': {reason}")
-    return HoaAutomaton(result.stdout, "Spot's automaton")
+        reason = f"none was found in {SECONDS:g} s"
+    except subprocess.CalledProcessError as error:
+        reason = str(error.stderr).strip().rpartition("\n")[2]
+        if "No module named 'spot'" in reason:
+            reason = "it is not installed: pip install 'rfmdp[ltl]'"
+    else:
+        return HoaAutomaton(result.stdout, "Spot's automaton")
+    raise UnsupportedError(
+        f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs an "
+        f"automaton of Spot ({reason}), or one in the HOA format, `automaton=read_automaton(FILE)`."
+    )
 
 
 def _written(tree: Tree) -> str:

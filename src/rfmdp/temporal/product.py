@@ -72,22 +72,11 @@ class Product:
     table: Table
     kind: Kind
 
-    @property
-    def accepted(self) -> BoolArray:
-        """Where (S',) the formula is satisfied whatever follows."""
-        holds: BoolArray = self.table.decided & (self.table.priority % 2 == 0)
-        return holds[self.memory]
-
-    @property
-    def rejected(self) -> BoolArray:
-        """Where (S',) the formula is violated whatever follows."""
-        holds: BoolArray = self.table.decided & (self.table.priority % 2 == 1)
-        return holds[self.memory]
-
     def objective(self, request: Temporal | TemporalReward) -> Objective:
         """Return the objective on the product model."""
         text = self.formula.text
-        accepted = NamedStates("satisfied", self.accepted)
+        decided, even = self.table.decided, self.table.priority % 2 == 0
+        accepted = NamedStates("satisfied", (decided & even)[self.memory])
         if isinstance(request, TemporalReward):
             if self.kind is not Kind.CO_SAFE:
                 raise UnsupportedError(
@@ -98,7 +87,8 @@ class Product:
         if self.kind is Kind.CO_SAFE:
             return Reach(accepted, text)
         if self.kind is Kind.SAFE:
-            return Globally(NamedStates("not violated", ~self.rejected), formula=text)
+            kept = NamedStates("not violated", (~decided | even)[self.memory])
+            return Globally(kept, formula=text)
         return Parity(self.table.priority[self.memory], text)
 
 
@@ -190,8 +180,8 @@ def make_product(
     named = zip(formula.names, arrays, strict=True)
     formula = replace(formula, atoms=tuple(NamedStates(*pair) for pair in named))
     explorer = _Explorer(base, automaton, arrays)
-    states, memory, start = explorer.run(first | base.label("init"))
-    return product_of_pairs(base, states, memory, start, formula, explorer.table(), automaton.kind)
+    states, memory, start, table = explorer.run(first | base.label("init"))
+    return product_of_pairs(base, states, memory, start, formula, table, automaton.kind)
 
 
 def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP) -> PathFormula:
@@ -229,8 +219,11 @@ class _Explorer:
         self._decided = np.array([automaton.decided(0)])
         self._move_ptr = base.successor_ptr[base.row_ptr]  # of the moves of a state in all rows
 
-    def run(self, first: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return states and memory of all pairs after some states (S,), and where these begin."""
+    def run(self, first: BoolArray) -> tuple[IntArray, IntArray, IntArray, Table]:
+        """Return states and memory of all pairs after some states (S,), and where these begin.
+
+        The last is what the automaton answered.
+        """
         begin = np.flatnonzero(first)
         memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
         reach = self._reach_at_once if self._closed() else self._reach_by_layers
@@ -239,7 +232,11 @@ class _Explorer:
         number = np.cumsum(self._seen.T, axis=None) - 1
         start = np.full(self.base.states, -1, dtype=np.int64)
         start[begin] = number[begin * len(self._seen) + memory]
-        return states, memories, start
+        met = range(len(self._decided))
+        priority = np.array([self.automaton.priority(q) for q in met], dtype=np.int64)
+        names = tuple(self.automaton.name(q) for q in met)
+        table = Table(self.letters, self._delta[: len(met)], priority, self._decided, names)
+        return states, memories, start, table
 
     def _closed(self) -> bool:
         """Ask a small automaton for all of its states; return whether these are all."""
@@ -306,18 +303,6 @@ class _Explorer:
         new = [self.automaton.decided(q) for q in range(size, states)]
         self._decided = np.append(self._decided, np.array(new, dtype=np.bool_))
 
-    def table(self) -> Table:
-        """Return what the automaton answered."""
-        automaton = self.automaton
-        numbers = range(len(self._decided))
-        return Table(
-            self.letters,
-            self._delta[: len(numbers)],
-            np.array([automaton.priority(q) for q in numbers], dtype=np.int64),
-            self._decided,
-            tuple(automaton.name(q) for q in numbers),
-        )
-
 
 def product_of_pairs(
     base: FactoredMDP,
@@ -358,7 +343,5 @@ def product_of_pairs(
 
 def _letter_codes(size: int, atoms: tuple[BoolArray, ...]) -> IntArray:
     """Return which atoms (N,) hold, as bits of a number (N,)."""
-    code = np.zeros(size, dtype=np.int64)
-    for k, atom in enumerate(atoms):
-        code |= atom.astype(np.int64) << k
-    return code
+    bits = (atom.astype(np.int64) << k for k, atom in enumerate(atoms))
+    return sum(bits, start=np.zeros(size, dtype=np.int64))
