@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -77,13 +78,9 @@ class ParityGame:
         everywhere = np.ones(submodel.states, dtype=np.bool_)
         return self.solve(submodel, pull, limits=limits, states=everywhere)
 
-    def closed(self, lower: FloatArray, upper: FloatArray) -> bool:
+    def closed(self, sides: Sides) -> bool:
         """Return whether bounds are as close as wanted."""
-        return self.limits.closed(lower, upper, self.interest, 1.0)
-
-    def under(self, rows: IntArray) -> ParityGame:
-        """Return the game in which the agent keeps to a policy (S,)."""
-        return replace(self, model=restrict(self.model, rows))
+        return self.limits.closed(sides[MAX].lower, sides[MIN].upper, self.interest, 1.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -98,29 +95,11 @@ class BlockBounds:
     below: bool = True  # whether the method proves lower bounds, and upper ones
     above: bool = True
     stopped: Status | None = None
+    restriction: Restriction | None = None  # what nature keeps to where these are her guarantee
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """Bounds whose lower, and whose upper side is proven for a game, and what nature keeps to."""
-
-    below: BlockBounds
-    above: BlockBounds
-    restriction: Restriction | None = None
-
-    def side(self, player: Direction) -> BlockBounds:
-        """Return the bounds that a player guarantees: lower ones if it maximises."""
-        return self.below if player is MAX else self.above
-
-    def with_side(
-        self, player: Direction, bounds: BlockBounds, restriction: Restriction | None = None
-    ) -> Pair:
-        """Return the pair with other bounds that a player guarantees, if they are better."""
-        if player is MAX and (bounds.lower - self.below.lower).sum() > 0.0:
-            return replace(self, below=bounds, restriction=restriction)
-        if player is MIN and (self.above.upper - bounds.upper).sum() > 0.0:
-            return replace(self, above=bounds, restriction=restriction)
-        return self
+Sides: TypeAlias = dict[Direction, BlockBounds]
+"""By player: of MAX the lower bounds are proven for a game, of MIN the upper ones."""
 
 
 def solve_parity(
@@ -130,40 +109,46 @@ def solve_parity(
     assert isinstance(spec.objective, Parity)
     priority = spec.objective.priority
     game = ParityGame(model, spec, priority, interest, limits, solve, time.monotonic())
-    stats = Stats()
+    stats, sides = Stats(), None
     with stats.phase("solve"):
-        curved, pair = bool((model.marginals.kind == Kind.LP).any()), None
         with suppress(CurvedSets):
-            pair = _closed_pair(game)
-        proven_again = pair is not None
-        if pair is None or (curved and not game.closed(pair.below.lower, pair.above.upper)):
-            other = _enclosed(game)
-            if pair is None or game.closed(other.below.lower, other.above.upper):
-                pair, proven_again = other, False
-    solution = _to_solution(game, pair, method, stats)
-    return solution if proven_again else replace(solution, witness=None, restriction=None)
+            sides = _closed_sides(game)
+        proven_again = sides is not None
+        curved = bool((model.marginals.kind == Kind.LP).any())
+        if sides is None or (curved and not game.closed(sides)):
+            enclosed = _enclosed(game)
+            if sides is None or game.closed(enclosed):
+                sides, proven_again = enclosed, False
+    below, above = sides[MAX], sides[MIN]
+    status, precision = below.stopped or above.stopped or Status.GAP_OPEN, limits.precision
+    if below.below and above.above and game.closed(sides):
+        status, precision = Status.CERTIFIED, limits.reached(below.lower, above.upper, interest)
+    lower = below.lower if below.below else None
+    upper = above.upper if above.above else None
+    value: FloatArray = 0.5 * (below.lower + above.upper)
+    if lower is None or upper is None:
+        value = above.upper if lower is None else lower
+    return Solution(
+        model, spec, method, status, lower, upper, value, Policy(sides[spec.agent].choice[None]),
+        precision, stats, (below.proof[0], above.proof[1]) if proven_again else None,
+        limits.measure.name, interest, block=np.stack([below.block, above.block]),
+        restriction=sides[spec.nature].restriction if proven_again else None,
+    )  # fmt: skip
 
 
-def _closed_pair(game: ParityGame) -> Pair:
-    """Return bounds, by strategies of both players if those of regions and blocks stay apart."""
-    pair = _bounds(game)
-    stopped = pair.below.stopped or pair.above.stopped
-    if stopped or game.closed(pair.below.lower, pair.above.upper):
-        return pair
-    return _in_turn(game, pair.below, pair.above)
-
-
-def _enclosed(game: ParityGame) -> Pair:
+def _enclosed(game: ParityGame) -> Sides:
     """Return bounds of two games with polytopes, inside of Lp balls and around them.
 
     Nature who minimises gets the larger sets for the lower bound, the smaller ones for the upper.
     """
     model, minimises = game.model, game.spec.nature is MIN
-    below, above = (
-        _closed_pair(replace(game, model=replace(model, marginals=polytopes(model, outside))))
-        for outside in (minimises, not minimises)
-    )
-    return Pair(below.below, above.above)
+    return {
+        side: _closed_sides(replace(game, model=replace(model, marginals=sets)))[side]
+        for side, sets in (
+            (MAX, polytopes(model, outside=minimises)),
+            (MIN, polytopes(model, outside=not minimises)),
+        )
+    }
 
 
 def polytopes(model: FactoredMDP, outside: bool) -> Marginals:
@@ -186,7 +171,7 @@ def polytopes(model: FactoredMDP, outside: bool) -> Marginals:
     return Marginals.from_sets(sets)
 
 
-def _bounds(game: ParityGame) -> Pair:
+def _bounds(game: ParityGame) -> Sides:
     """Return the bounds that regions and blocks prove."""
     graph, spec = Graph(game.model), game.spec
     everywhere = np.ones(game.model.states, dtype=np.bool_)
@@ -194,8 +179,8 @@ def _bounds(game: ParityGame) -> Pair:
     if (won | lost).all():
         first = game.model.row_ptr[:-1]
         below = _closer_and_closer(game, number_blocks(graph, won, everywhere), ~everywhere, first)
-        if below.stopped or game.closed(below.lower, below.upper):
-            return Pair(below, below)  # else regions tell what is exactly 0 or 1
+        if below.stopped or game.closed({MAX: below, MIN: below}):
+            return {MAX: below, MIN: below}  # else regions tell what is exactly 0 or 1
     winning, losing = (
         Regions(graph, game.priority, spec.agent, spec.nature, side) for side in (MAX, MIN)
     )
@@ -206,8 +191,8 @@ def _bounds(game: ParityGame) -> Pair:
     below = _closer_and_closer(game, number_blocks(graph, won, open_), sure, choice)
     if (open_ & ~won & ~lost).any():
         above = _closer_and_closer(game, number_blocks(graph, ~lost, open_), sure, choice)
-        return Pair(below, above)
-    return Pair(below, below)
+        return {MAX: below, MIN: above}
+    return {MAX: below, MIN: below}
 
 
 def _closer_and_closer(
@@ -230,7 +215,7 @@ def _closer_and_closer(
             states = np.flatnonzero(block == number)
             if len(states):
                 _settle(game, states, number % 2 == WON, bounds, sharper)
-        if game.closed(bounds.lower, bounds.upper) or bounds.stopped or sharper == SHARPEST:
+        if game.closed({MAX: bounds, MIN: bounds}) or bounds.stopped or sharper == SHARPEST:
             break
         precision *= 0.01
     return bounds
@@ -314,52 +299,41 @@ def _paying(
     return replace(submodel, rewards=rewards), Spec(Total(PAYOFF), agent, nature)
 
 
-def _in_turn(game: ParityGame, below: BlockBounds, above: BlockBounds) -> Pair:
-    """Return bounds by better and better policies, then by nature's answers to the best one."""
+def _closed_sides(game: ParityGame) -> Sides:
+    """Return bounds of regions and blocks, and if they stay apart of strategies of both players.
+
+    Those are better and better policies, then nature's answers to the best one.
+    """
+    sides = _bounds(game)
+    below, above, agent = sides[MAX], sides[MIN], game.spec.agent
     open_ = (below.block >= 0) & (below.block % 2 != above.block % 2)
-    if not open_.any():  # no strategy changes what staying is worth
-        return Pair(below, above)
+    # elsewhere no strategy changes what staying is worth
+    if below.stopped or above.stopped or game.closed(sides) or not open_.any():
+        return sides
     limits = replace(game.limits, precision=SHARP, measure=Measure.ABSOLUTE)
     sharp = replace(game, interest=np.ones_like(open_), limits=limits)
-    pair = Pair(below, above)
-    policy: IntArray | None = (below if game.spec.agent is MAX else above).choice
+    policy: IntArray | None = sides[agent].choice
     value = below.lower
     for _ in range(ROUNDS):
-        if policy is None or game.closed(pair.below.lower, pair.above.upper):
+        if policy is None or game.closed(sides):
             break
-        bounds = _bounds(sharp.under(policy)).side(game.spec.agent)
+        bounds = _bounds(replace(sharp, model=restrict(game.model, policy)))[agent]
         if bounds.stopped:
-            return pair
+            return sides
         bounds.choice = policy
-        pair = pair.with_side(game.spec.agent, bounds)
-        value = bounds.lower if game.spec.agent is MAX else bounds.upper
+        sides = _better(sides, agent, bounds)
+        value = bounds.lower if agent is MAX else bounds.upper
         policy = better_policy(game, policy, value, open_)
-    if game.closed(pair.below.lower, pair.above.upper):
-        return pair
-    restriction = nature_answers(game, value, open_)
+    restriction = None if game.closed(sides) else nature_answers(game, value, open_)
     if restriction is None:
-        return pair
-    narrow = replace(sharp, model=restriction.on(game.model))
-    bounds = _bounds(narrow).side(game.spec.nature)
-    return pair if bounds.stopped else pair.with_side(game.spec.nature, bounds, restriction)
+        return sides
+    bounds = _bounds(replace(sharp, model=restriction.on(game.model)))[game.spec.nature]
+    bounds.restriction = restriction
+    return sides if bounds.stopped else _better(sides, game.spec.nature, bounds)
 
 
-def _to_solution(game: ParityGame, pair: Pair, method: str, stats: Stats) -> Solution:
-    """Return bounds as a solution, which says how it ended."""
-    below, above = pair.below, pair.above
-    limits, lower, upper = game.limits, below.lower, above.upper
-    both = below.below and above.above
-    status = below.stopped or above.stopped or Status.GAP_OPEN
-    precision = limits.precision
-    if both and game.closed(lower, upper):
-        status, precision = Status.CERTIFIED, limits.reached(lower, upper, game.interest)
-    value: FloatArray = 0.5 * (lower + upper)
-    if not both:
-        value = lower if below.below else upper
-    choice = pair.side(game.spec.agent).choice
-    return Solution(
-        game.model, game.spec, method, status, lower if below.below else None,
-        upper if above.above else None, value, Policy(choice[None]), precision, stats,
-        (below.proof[0], above.proof[1]), limits.measure.name, game.interest,
-        block=np.stack([below.block, above.block]), restriction=pair.restriction,
-    )  # fmt: skip
+def _better(sides: Sides, player: Direction, bounds: BlockBounds) -> Sides:
+    """Return the bounds with others that a player guarantees, if they are better."""
+    old = sides[player]
+    gain = bounds.lower - old.lower if player is MAX else old.upper - bounds.upper
+    return sides | {player: bounds} if gain.sum() > 0.0 else sides
