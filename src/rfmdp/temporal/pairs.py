@@ -242,26 +242,15 @@ def _box(
     lower, upper = np.zeros(len(point)), np.ones(len(point))
     if kind == Kind.BOX:
         lower, upper = sets.lower[outcomes].copy(), sets.upper[outcomes].copy()
-    elif sets.radius[marginal] < 2.0:
-        upper = _receiver_box(sets.nominal[outcomes], float(sets.radius[marginal]), point)
+    elif sets.radius[marginal] < 2.0:  # members of an L1 ball of which one outcome receives all
+        exact = [Fraction(x) for x in sets.nominal[outcomes].tolist()]
+        total = sum(exact)
+        receiver = int(np.argmax(point - sets.nominal[outcomes]))
+        exact[receiver] += Fraction(float(sets.radius[marginal])) / 2
+        near = [(x / total, min(float(x / total), 1.0)) for x in exact]
+        upper = np.array([y if y <= x else np.nextafter(y, 0.0) for x, y in near])
     upper[point == 0.0] = 0.0
     lower = np.minimum(np.maximum(lower, 0.5 * point), upper)
     ends = np.array([0, len(point)])
     room = excess(lower, ends)[0] < 0.0 <= excess(upper, ends)[0]
     return (lower, upper) if room and (lower[point > 0.0] > 0.0).all() else None
-
-
-def _receiver_box(nominal: FloatArray, radius: float, point: FloatArray) -> FloatArray:
-    """Return upper bounds of an L1 ball's members in which only one outcome receives anything.
-
-    These are nominal_j for the others, and nominal_k + radius / 2 for the one that receives.
-    """
-    exact = [Fraction(x) for x in nominal.tolist()]
-    total = sum(exact)
-    exact[int(np.argmax(point - nominal))] += Fraction(radius) / 2
-    return np.array([min(_rounded_down(x / total), 1.0) for x in exact])
-
-
-def _rounded_down(number: Fraction) -> float:
-    nearest = float(number)
-    return nearest if nearest <= number else float(np.nextafter(nearest, 0.0))

@@ -69,15 +69,6 @@ class ParityGame:
     solve: Solve
     begun: float
 
-    def solve_block(self, submodel: FactoredMDP, pull: Spec, precision: float) -> Solution:
-        """Return the solution of a block."""
-        seconds = max(self.limits.seconds - (time.monotonic() - self.begun), 1e-9)
-        limits = replace(
-            self.limits, precision=precision, measure=Measure.ABSOLUTE, seconds=seconds
-        )
-        everywhere = np.ones(submodel.states, dtype=np.bool_)
-        return self.solve(submodel, pull, limits=limits, states=everywhere)
-
     def closed(self, sides: Sides) -> bool:
         """Return whether bounds are as close as wanted."""
         return self.limits.closed(sides[MAX].lower, sides[MIN].upper, self.interest, 1.0)
@@ -211,10 +202,8 @@ def _closer_and_closer(
         sharper = max(precision, SHARPEST)
         proof = lower.copy(), upper.copy()
         bounds = BlockBounds(lower.copy(), upper.copy(), choice.copy(), block, proof)
-        for number in range(int(block.max(initial=-1)) + 1):
-            states = np.flatnonzero(block == number)
-            if len(states):
-                _settle(game, states, number % 2 == WON, bounds, sharper)
+        for number in np.unique(block[block >= 0]):
+            _settle(game, np.flatnonzero(block == number), number % 2 == WON, bounds, sharper)
         if game.closed({MAX: bounds, MIN: bounds}) or bounds.stopped or sharper == SHARPEST:
             break
         precision *= 0.01
@@ -230,15 +219,13 @@ def _settle(
     """
     submodel, exits = _submodel(game.model, states)
     low, high = bounds.lower[exits], bounds.upper[exits]
-    agent, nature = game.spec.agent, game.spec.nature
+    spec = game.spec
     if won:
         low, high = one_minus(high, -1.0), one_minus(low, 1.0)
-        agent, nature = agent.opposite, nature.opposite
-    from_below = game.solve_block(*_paying(submodel, len(states), low, agent, nature), precision)
-    from_above = from_below
+        spec = replace(spec, agent=spec.agent.opposite, nature=spec.nature.opposite)
+    from_below = from_above = _solved(game, submodel, low, spec, precision)
     if not np.array_equal(low, high):
-        paid = _paying(submodel, len(states), high, agent, nature)
-        from_above = game.solve_block(*paid, precision)
+        from_above = _solved(game, submodel, high, spec, precision)
     low, high = np.zeros(len(states)), np.ones(len(states))
     if from_below.lower is not None:
         low = np.clip(from_below.lower[: len(states)], 0.0, 1.0)
@@ -282,21 +269,27 @@ def _submodel(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArr
     return submodel, exits
 
 
-def _paying(
-    submodel: FactoredMDP, states: int, payoff: FloatArray, agent: Direction, nature: Direction
-) -> tuple[FactoredMDP, Spec]:
-    """Return the submodel in which the states that it leads to pay (m,), and what is asked of it.
+def _solved(
+    game: ParityGame, submodel: FactoredMDP, payoff: FloatArray, spec: Spec, precision: float
+) -> Solution:
+    """Return the solution of a block if the states that it leads to pay (m,).
 
     Where all pay 0 or 1 that is a probability to reach, of which the graph knows more.
     """
+    exits = slice(-1 - len(payoff), -1)  # of states and rows
     if np.isin(payoff, (0.0, 1.0)).all():
         target = np.zeros(submodel.states, dtype=np.bool_)
-        target[states:-1] = payoff == 1.0
-        return submodel, Spec(Reach(target), agent, nature)
-    row = np.zeros(submodel.rows)
-    row[submodel.row_ptr[states] : submodel.row_ptr[states] + len(payoff)] = payoff
-    rewards = {PAYOFF: Rewards(np.zeros(submodel.states), row)}
-    return replace(submodel, rewards=rewards), Spec(Total(PAYOFF), agent, nature)
+        target[exits] = payoff == 1.0
+        spec = replace(spec, objective=Reach(target))
+    else:
+        paid = np.zeros(submodel.rows)
+        paid[exits] = payoff
+        rewards = {PAYOFF: Rewards(np.zeros(submodel.states), paid)}
+        submodel, spec = replace(submodel, rewards=rewards), replace(spec, objective=Total(PAYOFF))
+    seconds = max(game.limits.seconds - (time.monotonic() - game.begun), 1e-9)
+    limits = replace(game.limits, precision=precision, measure=Measure.ABSOLUTE, seconds=seconds)
+    everywhere = np.ones(submodel.states, dtype=np.bool_)
+    return game.solve(submodel, spec, limits=limits, states=everywhere)
 
 
 def _closed_sides(game: ParityGame) -> Sides:
