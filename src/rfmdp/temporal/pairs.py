@@ -95,7 +95,8 @@ def _winning_in_classes(
         rows &= graph.rows_can_stay(inside)
         stuck = inside & ~segment_any(rows, game.model.row_ptr)
         regions = Regions(graph, game.priority, spec.agent, spec.nature, spec.agent)
-        sure = regions.almost_sure(regions.away_from(stuck, Arena(inside, rows)))
+        arena = regions.away_from(stuck, Arena(inside, rows), np.zeros_like(stuck))
+        sure = regions.almost_sure(arena)
         better[sure] = regions.choice[sure]
     return None if np.array_equal(better, policy) else better
 

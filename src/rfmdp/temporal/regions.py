@@ -25,7 +25,7 @@ from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.ragged import segment_any
 from rfmdp.sets.marginals import Kind
-from rfmdp.types import BoolArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, IntArray
 
 MIXED = 256  # components that are looked at one by one
 
@@ -36,11 +36,6 @@ class Arena:
 
     states: BoolArray
     rows: BoolArray
-
-    def without(self, states: BoolArray, rows: BoolArray, owner: Int32Array) -> Arena:
-        """Return the arena without what was attracted."""
-        rest = self.states & ~states
-        return Arena(rest, self.rows & ~rows & rest[owner])
 
 
 class Regions:
@@ -59,11 +54,6 @@ class Regions:
         self.owner = graph.edges.row_state
         self.choice: IntArray = graph.model.row_ptr[:-1].copy()
 
-    def away_from(self, states: BoolArray, arena: Arena) -> Arena:
-        """Return the part of an arena in which the side avoids some states (S,) for sure."""
-        nothing = np.zeros_like(states)
-        return arena.without(*self._attract(arena, states, nothing, helping=False), self.owner)
-
     def almost_sure(self, arena: Arena | None = None) -> BoolArray:
         """Return where the side wins with probability one, (S,)."""
         if arena is None:
@@ -76,33 +66,33 @@ class Regions:
         if largest % 2 == 0:
             self._take_first_rows(arena, top)
             return self._around(arena, top, nothing)
-        near = self._attract(arena, top, nothing, helping=False)
-        won = self.almost_sure(arena.without(*near, self.owner))
+        won = self.almost_sure(self.away_from(top, arena, nothing))
         return self._around(arena, won, won) if won.any() else won
 
     def _around(self, arena: Arena, target: BoolArray, ends: BoolArray) -> BoolArray:
         """Return where the side wins, if coming to the target for ever, or to an end once, does."""
         while (target & arena.states).any():
-            near, rows = self._attract(arena, target, ends, helping=True)
-            rest = arena.without(near, rows, self.owner)
+            rest = self.away_from(target, arena, ends, helping=True)
             lost = rest.states & ~self.almost_sure(rest)
             if not lost.any():
                 return arena.states
-            arena = arena.without(*self._attract(arena, lost, ends, helping=False), self.owner)
+            arena = self.away_from(lost, arena, ends)
             self._take_first_rows(arena, target & ~ends)
         return self.almost_sure(arena)
 
-    def _attract(
-        self, arena: Arena, target: BoolArray, ends: BoolArray, *, helping: bool
-    ) -> tuple[BoolArray, BoolArray]:
-        """Return from where the side, or the others, come to a target, and the rows that do."""
-        agent, nature = (self.agent, self.nature) if helping else (
-            self.agent.opposite, self.nature.opposite
+    def away_from(
+        self, target: BoolArray, arena: Arena, ends: BoolArray, *, helping: bool = False
+    ) -> Arena:
+        """Return the arena without all from where the others, or the side, come to a target."""
+        agent, nature = self.agent, self.nature
+        if not helping:
+            agent, nature = agent.opposite, nature.opposite
+        near, rows = self.graph.attract(
+            target, arena.states, arena.rows, ~ends, agent=agent, nature=nature,
+            choice=self.choice if helping and self.agent is MAX else None,
         )  # fmt: skip
-        choice = self.choice if helping and self.agent is MAX else None
-        return self.graph.attract(
-            target, arena.states, arena.rows, ~ends, agent=agent, nature=nature, choice=choice
-        )
+        rest = arena.states & ~near
+        return Arena(rest, arena.rows & ~rows & rest[self.owner])
 
     def _take_first_rows(self, arena: Arena, states: BoolArray) -> None:
         """Let the agent take a row of the arena in some states."""
