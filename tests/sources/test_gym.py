@@ -597,7 +597,7 @@ def test_the_agent_asks_for_the_step():
     act = rf.GymSource(Steps(spaces.Discrete(4)), model).agent(rf.Policy(rows))
     assert [act(0, step=k) for k in (0, 1, 5)] == [0, 1, 1]
     wrong = {None: r"depends on the number of steps.*step=k", -1: "from 0 on", 0.5: "from 0 on",
-             6: "0 to 5, found 6"}  # fmt: skip
+             6: "at most 5; found 6"}  # fmt: skip
     for step, message in wrong.items():
         with pytest.raises(rf.ModelError, match=message):
             act(0, step=step)

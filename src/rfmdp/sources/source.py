@@ -9,7 +9,7 @@ never looks at true probabilities; only the reported performance of a policy use
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -71,25 +71,16 @@ class Source:
 
     structure: Structure
     """What is known."""
+    words: Mapping[str, str]
+    """What tells this source from others, by name; a resumed run needs the same."""
+    assumptions: tuple[str, ...] = ()
+    """What a guarantee assumes about the source beside independent draws."""
     random_start: bool = False
     """Whether a distribution of the source says in which initial state a trajectory starts."""
     observed: bool = False
     """Whether draws may be other than declared, so that samples are to be checked."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes about the source beside independent draws."""
-        return ()
-
-    @property
-    def last(self) -> IntArray:
-        """States in which episodes were over for ever, ascending: nothing was paid there."""
-        return np.empty(0, dtype=np.int64)
-
-    @property
-    def words(self) -> dict[str, str]:
-        """What tells this source from others, by name; a resumed run needs the same."""
-        raise NotImplementedError
+    last: Collection[int] = ()
+    """States in which episodes were over for ever: nothing was paid there."""
 
     def payer(self, reward: str) -> Payer:
         """Return what says which rewards were paid."""
@@ -130,30 +121,21 @@ class Simulated(Source):
         self._truth, self._ends = model, ends
         self._counted: tuple[FactoredMDP, FactoredMDP] | None = None  # the last one, with numbers
         self.structure = Structure.of(model if known is None else known)
-        if known is not None and structure_of(known) != structure_of(model):
+        structure = structure_of(model)
+        if known is not None and structure_of(known) != structure:
             raise ModelError(
                 "Simulated: what is known must have the states, rows and successors of the truth; "
                 "they differ. Build both from one description."
             )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Which probabilities were drawn from, if the model has sets."""
-        return () if np.all(self._truth.marginals.kind == Kind.SINGLETON) else (NOMINAL,)
-
-    @property
-    def words(self) -> dict[str, str]:
-        """Simulation, of this structure with these probabilities, and where it ends."""
-        marginals = self._truth.marginals
-        words = {
-            "source": "simulation",
-            "structure": structure_of(self._truth),
-            "probabilities": digest_of(marginals.outcome_ptr, marginals.nominal),
-        }
-        if self._ends is not None:
-            ends = f"{int(self._ends.sum())} states {digest_of(self._ends)[:16]}"
-            words["trajectories end in"] = ends
-        return words
+        sets = model.marginals
+        self.assumptions = () if np.all(sets.kind == Kind.SINGLETON) else (NOMINAL,)
+        probabilities = digest_of(sets.outcome_ptr, sets.nominal)
+        self.words = {
+            "source": "simulation", "structure": structure, "probabilities": probabilities
+        }  # fmt: skip
+        if ends is not None:
+            places = f"{int(ends.sum())} states {digest_of(ends)[:16]}"
+            self.words["trajectories end in"] = places
 
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what draws and counts; it draws as declared, so there is nothing to check."""

@@ -67,7 +67,16 @@ class Index:
         self.packing.require_one_word()
         codes = self.packing.pack(model.valuations)[:, 0]
         self.coded = KeyNumbers(codes, self.packing.domain).find  # states by their words
-        self._rows: AnyArray | None = None  # made when it is first asked for
+        rows, at = np.arange(model.rows), (model.row_states, model.row_actions)
+        self._rows = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
+        self._rows[at] = rows
+        other = self._rows[at] != rows
+        if other.any():
+            row = model.row_name(int(np.argmax(other)))
+            raise ModelError(
+                f"Structure: {row} must be one choice, found several of that name; give them "
+                "different names, so that an observed action says which it is."
+            )
 
     def states(self, values: AnyArray) -> IntArray:
         """Return the states (N,) with the given values (N, variables); -1 where there is none."""
@@ -79,25 +88,7 @@ class Index:
 
     def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:
         """Return the rows (N,) of actions (index into `model.actions`); -1 where not enabled."""
-        if self._rows is None:
-            self._rows = _row_table(self.model)
         return np.asarray(self._rows[states, actions], dtype=np.int64)
-
-
-def _row_table(model: FactoredMDP) -> AnyArray:
-    """Return the row of every state and action (S, A), -1 where there is none."""
-    rows = np.arange(model.rows)
-    at = (model.row_states, model.row_actions)
-    table = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
-    table[at] = rows
-    other = table[at] != rows
-    if other.any():
-        row = int(np.argmax(other))
-        raise ModelError(
-            f"Structure: {model.row_name(row)} must be one choice, found several of that name; "
-            "give them different names, so that an observed action says which it is."
-        )
-    return table
 
 
 def absorbing(model: FactoredMDP) -> BoolArray:

@@ -9,7 +9,6 @@ The automaton is asked for letters that occur only. What it answered is the `Tab
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -189,20 +188,15 @@ def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP
 
     Its propositions are p0, p1, ..., the state formulas of the property in their order, or labels.
     """
-    atoms: list[StateSet] = []
-    for name in automaton.atoms:
-        number = int(name[1:]) if re.fullmatch(r"p\d+", name) else -1
-        if name in base.labels:
-            atoms.append(name)
-        elif 0 <= number < len(formula.atoms):
-            atoms.append(formula.atoms[number])
-        else:
-            names = [f"p{k}" for k in range(len(formula.atoms))] + sorted(base.labels)
-            raise ModelError(
-                f"The propositions of an automaton must be among {', '.join(names)} (p0, p1, ... "
-                f"are the state formulas of the property); found {name!r}."
-            )
-    return replace(formula, atoms=tuple(atoms))
+    known: dict[str, StateSet] = {f"p{k}": atom for k, atom in enumerate(formula.atoms)}
+    known |= {name: name for name in base.labels}
+    other = [name for name in automaton.atoms if name not in known]
+    if other:
+        raise ModelError(
+            f"The propositions of an automaton must be among {', '.join(known)} (p0, p1, ... are "
+            f"the state formulas of the property); found {other[0]!r}."
+        )
+    return replace(formula, atoms=tuple(known[name] for name in automaton.atoms))
 
 
 class _Explorer:

@@ -75,6 +75,9 @@ class GymSource(Source):
         their order.
     """
 
+    observed = True
+    assumptions = Assumption("markov"), Assumption("resets")
+
     def __init__(
         self,
         env: Any,
@@ -96,38 +99,22 @@ class GymSource(Source):
         self._ends = absorbing(model).tolist()
         self._starts = {state: i for i, state in enumerate(model.initial.tolist())}
         self.random_start = len(self._starts) > 1
-        self._last: set[int] = set()
+        self.last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
         self.pays = REWARD in model.rewards  # whether anybody looks at payments
         self._declared = row_rewards(model, REWARD) if self.pays else None  # (R,) what must be paid
-
-    observed = True
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Observations are states, and episodes begin afresh."""
-        return Assumption("markov"), Assumption("resets")
-
-    @property
-    def words(self) -> dict[str, str]:
-        """The environment's name and options, and the structure."""
         spec = self.env.spec
         options = "" if spec is None else ", ".join(f"{k}={v!r}" for k, v in spec.kwargs.items())
         name = type(self.env.unwrapped).__name__ if spec is None else str(spec.id)
-        return {
+        self.words = {
             "source": "environment",
             "environment": f"{name}({options})",
-            "structure": structure_of(self.structure.model),
+            "structure": structure_of(model),
         }
 
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what runs episodes and counts."""
         return _Walker(self, counted, evidence).run_until
-
-    @property
-    def last(self) -> IntArray:
-        """States in which episodes terminated, ascending."""
-        return np.array(sorted(self._last), dtype=np.int64)
 
     def payer(self, reward: str) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
@@ -142,17 +129,11 @@ class GymSource(Source):
         steps = len(policy.rows)
 
         def act(observation: Any, step: int | None = None) -> Any:
-            if step is None and steps > 1:
+            gone = 0 if steps == 1 else step
+            if not isinstance(gone, int | np.integer) or not 0 <= gone < steps:
                 raise ModelError(
-                    "Agent: this policy depends on the number of steps since the reset, which must "
-                    "be given: act(observation, step=k), from 0 on."
-                )
-            gone = 0 if step is None else step
-            fits = isinstance(gone, int | np.integer) and gone >= 0
-            if not fits or gone >= steps > 1:
-                most = f", this policy has 0 to {steps - 1}" if steps > 1 else ""
-                raise ModelError(
-                    f"Agent: step must be a whole number from 0 on{most}, found {step!r}."
+                    "Agent: this policy depends on the number of steps since the reset: give "
+                    f"act(observation, step=k), k from 0 on, at most {steps - 1}; found {step!r}."
                 )
             action = self.actions[policy.row(self.state(observation), int(gone))]
             if action is None:
@@ -191,7 +172,7 @@ class GymSource(Source):
                 "structure lets be left. Give it no enabled action (guards), or add a variable "
                 "that says that the episode is over."
             )
-        self._last.add(state)
+        self.last.add(state)
         paid = 0.0 if self._declared is None else self._declared[model.row_ptr[state]]
         if paid:
             raise ModelError(
@@ -258,7 +239,6 @@ class GymSource(Source):
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""
         elements, table = actions_of(self.env.action_space), known_table(self.env)
-        self._index.rows(model.row_states, model.row_actions)  # an action must name one row
         over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
         used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
         order = [f"a{i}" for i in range(len(elements))] if table is None else list(table.actions)

@@ -28,7 +28,7 @@ from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.source import Paid, Payer, Source
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.sources.transitions import Tally, count_transitions
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import FloatArray
 
 SELECTIONS = ("none", "unknown", "outcome")
 OFTEN = 0.5  # seconds between two reports of progress
@@ -55,7 +55,7 @@ class Log(Source):
         self._tables, self._columns, self._paid = tables, columns, Paid.nothing(model.rows)
         self.steps = 0  # number of transitions
         problems = Problems()
-        self._reader = reader = LogReader(model, columns, problems)
+        reader = LogReader(model, columns, problems)
         digests: dict[str, str] = {}
         started, told = time.monotonic(), 0.0
         for table in tables:
@@ -77,40 +77,25 @@ class Log(Source):
         if problems.count:
             raise problems.error(ADVICE)
         self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()  # of the data
-
-    @property
-    def trajectories(self) -> int:
-        """Number of episodes that tables tell apart, at least one."""
-        return max(self._reader.episodes, 1)
-
-    @property
-    def last(self) -> IntArray:
-        """States in which episodes terminated, ascending."""
-        return np.flatnonzero(self._reader.over)
-
-    @property
-    def words(self) -> dict[str, str]:
-        """A log, of this structure with these transitions."""
-        return {
+        self.words = {
             "source": "log",
-            "structure": structure_of(self.model),
+            "structure": structure_of(model),
             "data": self.digest,
-            "selection": self.selection,
-            "alarm level": repr(self.level),
+            "selection": selection,
+            "alarm level": repr(level),
         }
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee from these data assumes about them."""
+        self.trajectories = max(reader.episodes, 1)  # those that tables tell apart
+        self.last: IntArray = np.flatnonzero(reader.over)
+        self._followed = reader.followed
         sentences: list[str] = [Assumption("recorded")]
-        if self._reader.undated:
+        if reader.undated:
             sentences.append(
                 "no transition stands twice in the data, which shows only where they have columns "
                 "of episodes and times"
             )
-        if self._reader.unread:
+        if reader.unread:
             sentences.append("the column of rewards, which was not read, has what is declared")
-        return tuple(sentences)
+        self.assumptions = tuple(sentences)
 
     def tally(
         self, counted: FactoredMDP, declared: FloatArray | None = None
@@ -133,9 +118,14 @@ class Log(Source):
             )
         if not self.steps:
             raise DataError("Data: there must be a transition to learn from, the tables are empty.")
-        if declared is not None:
-            self._check_ends(declared)
-        evidence = Evidence(counted, self._reader.followed)
+        after = np.zeros(0) if declared is None else declared[self.model.row_ptr[self.last]]
+        if np.any(after):
+            at = int(np.argmax(after != 0.0))
+            raise DataError(
+                f"Data: an episode terminated in {self.model.state_name(int(self.last[at]))}, "
+                f"where the structure goes on to pay {after[at]:g} for ever; let it pay 0 there."
+            )
+        evidence = Evidence(counted, self._followed)
         self._paid = Paid.nothing(self.model.rows)
         reader, differ = LogReader(self.model, self._columns, Problems()), Problems()
         for table in self._tables:
@@ -174,16 +164,6 @@ class Log(Source):
                 "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."
             )
         return lambda rows, visits: self._paid.take(rows)
-
-    def _check_ends(self, declared: FloatArray) -> None:
-        """Raise DataError if rows must pay in states in which episodes are over."""
-        after = declared[self.model.row_ptr[self.last]]
-        if np.any(after):
-            at = int(np.argmax(after != 0.0))
-            raise DataError(
-                f"Data: an episode terminated in {self.model.state_name(int(self.last[at]))}, "
-                f"where the structure goes on to pay {after[at]:g} for ever; let it pay 0 there."
-            )
 
 
 def _compare(declared: FloatArray, paid: FloatArray, note: Note) -> None:
