@@ -61,6 +61,7 @@ class DrawnTrajectories:
     counts: IntArray  # (O,) outcomes of the marginals
     returns: FloatArray  # (trajectories,)
     final: IntArray  # (trajectories,) last states
+    lengths: IntArray  # (trajectories,) their steps
     steps: int
 
 
@@ -90,8 +91,12 @@ class Simulator:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
+        trace: tuple[Int32Array, Int32Array] = (NO_ROWS, NO_ROWS),
     ) -> DrawnTrajectories:
-        """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,)."""
+        """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,).
+
+        Rows that are taken, and successors, are written to `trace`, of (count * length,) each.
+        """
         paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
         counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
         tally = Tally(counts, NO_INTS, NO_INTS, NO_INTS)
@@ -102,8 +107,9 @@ class Simulator:
             end = min(begin + size, request.count)
             batch = replace(request, first=request.first + begin, count=end - begin)
             ends = returns[begin:end], final[begin:end], lengths[begin:end]
-            steps += self.run_until(batch, NO_INTS, tally, paid=paid, ends=ends)[1]
-        return DrawnTrajectories(counts, returns, final, steps)
+            rest = trace[0][steps:], trace[1][steps:]
+            steps += self.run_until(batch, NO_INTS, tally, paid=paid, ends=ends, trace=rest)[1]
+        return DrawnTrajectories(counts, returns, final, lengths, steps)
 
     def run_until(
         self,
@@ -156,18 +162,10 @@ def record(
         raise ModelError(
             f"record: 1 <= steps * trajectories <= {MOST} must hold, found {steps}, {trajectories}."
         )
-    simulator, behaviour = Simulator(model, stop), behaviour_of(model, policy)
-    rows = np.empty(steps * trajectories, dtype=np.int32)
-    successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
-    counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
-    _, used = simulator.run_until(
-        Trajectories(behaviour, steps, trajectories, seed),
-        NO_INTS,
-        Tally(counts, NO_INTS, NO_INTS, NO_INTS),
-        ends=(np.empty(trajectories), np.empty_like(lengths), lengths),
-        trace=(rows, successors),
-    )
-    return Transitions(rows[:used], successors[:used], lengths)
+    rows, successors = np.empty((2, steps * trajectories), dtype=np.int32)
+    request = Trajectories(behaviour_of(model, policy), steps, trajectories, seed)
+    drawn = Simulator(model, stop).run(request, trace=(rows, successors))
+    return Transitions(rows[: drawn.steps], successors[: drawn.steps], drawn.lengths)
 
 
 def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:
@@ -186,17 +184,12 @@ def behaviour_of(model: FactoredMDP, policy: Policy | Behaviour | None) -> Behav
         return Behaviour.uniform(model)
     if isinstance(policy, Policy):
         policy = Behaviour(policy.rows)
-    if not isinstance(policy, Behaviour):
+    rows = policy.rows if isinstance(policy, Behaviour) else np.empty((0, 0), dtype=np.int64)
+    if rows.shape[1:] != (model.states,) or np.any(
+        (rows != -1) & ((rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:]))
+    ):
         raise UnsupportedError(
-            f"simulate: must be given a policy, a behaviour or None, found a "
-            f"{type(policy).__name__}."
-        )
-    rows = policy.rows
-    fits = rows.shape[1:] == (model.states,) and bool(
-        np.all((rows == -1) | ((rows >= model.row_ptr[:-1]) & (rows < model.row_ptr[1:])))
-    )
-    if not fits:
-        raise UnsupportedError(
-            "simulate: the policy must name a row of its own for each state of the model, or -1."
+            "simulate: must be given a policy or a behaviour that names a row of its own, or -1, "
+            f"for each state of the model, or None; found a {type(policy).__name__}."
         )
     return policy

@@ -28,7 +28,7 @@ from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.source import Paid, Payer, Source
 from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.sources.transitions import Tally, count_transitions
-from rfmdp.types import FloatArray
+from rfmdp.types import FloatArray, IntArray
 
 SELECTIONS = ("none", "unknown", "outcome")
 OFTEN = 0.5  # seconds between two reports of progress
