@@ -20,10 +20,9 @@ of these is decided for ever once no part changes any more: parts that are still
 if they are co-safe, satisfied if they are safe. That is the priority of the state: 1 or 2.
 
 A *recurrent* formula asks for one thing again and again, G (a | F b), or from some time on,
-F (a & G b). It has one operator u without a last step inside, and u over state formulas. Then u is
-either pending or not. All that is pending at a time is settled by the same letter, so G (...) holds
-if u is settled for ever again (priority 2, else 1), and F (...) if u is not violated for ever again
-(priority 3, else 2).
+F (a & G b), with one operator inside, without a last step and over state formulas. G (...) holds if
+that is settled for ever again (priority 2, else 1), F (...) if it is not violated for ever again
+(priority 3, else 2); see docs/soundness.md.
 
 >>> step = ("&", ("atom", 0), ("X", ("atom", 1)))
 >>> until = Progression(("U", ("true",), step, 0, None), ("a", "b"))

@@ -1,18 +1,16 @@
 """Strategies of both players of a parity game, each improved until no better one is found.
 
-A strategy of one player leaves the other alone, and such a game is solved from both sides
-(`parity`). So every strategy proves a bound of the game, and an optimal pair closes it. What is
-found here are candidates: nothing rests on the tolerances below.
+What is found here are candidates: nothing rests on the tolerances below, see docs/soundness.md.
 
-*Agent.* Let v be the value of a policy against its worst nature. A row that is worth more than v
-is taken. If there is none, look at the states of one value, and at nature's answers that keep it:
-where the agent wins almost surely while nature keeps the value and does not leave these states,
-that way of playing is better, for nature has to give something away or lose [Chatterjee2006].
+*Agent.* A row that is worth more than the value of a policy against its worst nature is taken. If
+there is none, look at the states of one value, and at nature's answers that keep it: where the
+agent wins almost surely while nature keeps the value and does not leave these states, that way of
+playing is better, for nature has to give something away or lose [Chatterjee2006].
 
-*Nature.* With v the value of the game, her answers that keep v are moves of a game of supports: she
-wins if the play leaves its component or the states of its value, or fails the agent for ever. Her
-winning answers are vertices. The `Restriction` is a box around each, inside of its set, with the
-vertex's outcomes: nature may still choose numbers, but no successors.
+*Nature.* Her answers that keep the game's value are moves of a game of supports: she wins if the
+play leaves its component or the states of its value, or fails the agent for ever. Her winning
+answers are vertices. The `Restriction` is a box around each, inside of its set, with the vertex's
+outcomes: nature may still choose numbers, but no successors.
 """
 
 from __future__ import annotations

@@ -1,24 +1,16 @@
 """Probability of a parity objective, with proven bounds: the largest priority for ever is even.
 
 Regions of the graph are won, or lost, almost surely (`regions`). Among the other states, staying in
-a component for ever is *won* or *lost* whatever happens there, if no play of it can do otherwise;
-such a game is one of *blocks*. In a *mixed* component it depends on the players, and
+a component for ever is *won* or *lost* whatever happens there, if no play of it can do otherwise.
+In a *mixed* component it depends on the players: lower bounds count staying there as lost, upper
+bounds as won. Where the two stay apart, strategies of both players are tried (`pairs`), and both
+are in the result, for the checker.
 
-- lower bounds count staying there as lost: coming to what is won almost surely is what counts;
-- upper bounds count it as won: only what is lost almost surely is lost.
-
-If one player alone has a choice, or both pull the same way, no component is mixed: what they can
-win there is won almost surely. With two opponents the two bounds may stay apart: then strategies
-of both are tried (`pairs`). A strategy leaves one player, so its value is proven from both sides,
-and it bounds the game's value on the side of its guarantee: the agent's policy on the one side,
-sets that nature keeps to on the other. Both are in the result, for the checker.
-
-*Blocks* are numbered bottom first: every move from a block stays in it or leads to one before it.
-Let the values of the blocks before it be known. A lost block is a total reward: what is paid is the
-value where the play leaves, and a play that stays is paid nothing (a probability to reach, if all
-values are 0 or 1). A won block is one minus a lost one, with both players pushing the other way. So
-the solver of today solves a block, and proves it; from below with lower bounds of what follows,
-from above with upper ones.
+A *block* is a union of components, numbered bottom first; values of those before it are known. A
+lost one is a total reward: what is paid is the value where the play leaves, and a play that stays
+is paid nothing. A won one is one minus a lost one, with both players pushing the other way. The
+solver of today proves both, from below with lower bounds of what follows, from above with upper
+ones. Why all of it holds stands in docs/soundness.md.
 """
 
 from __future__ import annotations
@@ -145,10 +137,7 @@ def _enclosed(game: ParityGame) -> Sides:
 def polytopes(model: FactoredMDP, outside: bool) -> Marginals:
     """Return the sets with L1 balls in place of Lp balls that may empty an outcome.
 
-    Let x have X entries whose sum is 0. With p >= 1, |x|_p <= 2^(1/p - 1) |x|_1, where x has one
-    entry above and one below 0, and |x|_1 <= X^(1 - 1/p) |x|_p, where all are alike. So the L1 ball
-    of radius 2^(1 - 1/p) r is inside of the Lp ball of radius r, and that of X^(1 - 1/p) r around
-    it; for two outcomes they are one. Radii leave room for rounding.
+    They are inside of these, or around them (docs/soundness.md); radii leave room for rounding.
     """
     sets = list(model.marginals)
     for j in np.flatnonzero(model.marginals.kind == Kind.LP):

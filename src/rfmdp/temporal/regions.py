@@ -1,16 +1,9 @@
 """What a parity objective's graph decides, exactly: where it holds almost surely, and blocks.
 
 A turn of the game: the agent takes a row, nature a product of members, chance a successor. The
-recursion of Zielonka, for plays with chance: an arena is a set of states and rows in which every
-move that is left stays inside. Two questions to a row are enough, see `Graph`: can nature stay
-inside a set, and can she stay inside and touch another one. With the largest priority p of an arena
-
-- even: those who want it come to p with positive probability from the states `near` it. In the
-  rest the others keep them away; what these win there, and all from where they come to that with
-  positive probability, is lost. If nothing is, the arena is won: a play comes to p for ever, or
-  stays in a rest where it is won.
-- odd: where the others cannot come to p, what is won is won in the arena. If that is nothing, then
-  nothing is won: the others come to p for ever, or win otherwise. Else it takes the place of p.
+recursion of Zielonka, for plays with chance (docs/soundness.md): an arena is a set of states and
+rows in which every move that is left stays inside. Two questions to a row are enough, see `Graph`:
+can nature stay inside a set, and can she stay inside and touch another one.
 """
 
 from __future__ import annotations
