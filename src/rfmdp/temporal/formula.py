@@ -121,7 +121,7 @@ class Progression(Automaton[Obligation]):
     def name(self, state: int) -> str:
         """Return what is still to be satisfied."""
         clauses = sorted(
-            " & ".join(sorted(self._text(literal) for literal in clause))
+            " & ".join(sorted(written(literal, self.atoms.__getitem__) for literal in clause))
             for clause in self._meaning[state]
         )
         return " | ".join(clauses) if any(clauses) else ("true" if clauses else "false")
@@ -144,31 +144,30 @@ class Progression(Automaton[Obligation]):
                 return later if i else join(self._after(h, letter), later)
         return _obligation(f, lambda part: self._after(part, letter))
 
-    def _text(self, f: Tree) -> str:
-        match f:
-            case ("atom", k):
-                return self._atom(k)
-            case ("not", k):
-                return f"!{self._atom(k)}"
-            case ("X", g):
-                return f"X {self._operand(g)}"
-            case ("&" | "|" as sign, g, h):
-                return f"{self._operand(g)} {sign} {self._operand(h)}"
-            case ("U", ("true",), h, i, j):
-                return f"F{_times(i, j)} {self._operand(h)}"
-            case ("R", ("false",), h, i, j):
-                return f"G{_times(i, j)} {self._operand(h)}"
-            case ("U" | "R" as operator, g, h, i, j):
-                return f"{self._operand(g)} {operator}{_times(i, j)} {self._operand(h)}"
-        return str(f[0])
 
-    def _atom(self, k: int) -> str:
-        text = self.atoms[k]
-        return text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})"
+def written(f: Tree, atom: Callable[[int], str]) -> str:
+    """Return a formula in normal form for people and for Spot; atoms by their names."""
 
-    def _operand(self, f: Tree) -> str:
-        text = self._text(f)
-        return f"({text})" if f[0] in ("&", "|", "U", "R") else text
+    def operand(g: Tree) -> str:
+        text = written(g, atom)
+        return f"({text})" if g[0] in ("&", "|", "U", "R") else text
+
+    match f:
+        case ("atom", k):
+            return atom(k) if re.fullmatch(r'\w+|"[^"]*"', atom(k)) else f"({atom(k)})"
+        case ("not", k):
+            return "!" + written(("atom", k), atom)
+        case ("X", g):
+            return f"X {operand(g)}"
+        case ("&" | "|" as sign, g, h):
+            return f"{operand(g)} {sign} {operand(h)}"
+        case ("U", ("true",), h, i, j):
+            return f"F{_times(i, j)} {operand(h)}"
+        case ("R", ("false",), h, i, j):
+            return f"G{_times(i, j)} {operand(h)}"
+        case ("U" | "R" as operator, g, h, i, j):
+            return f"{operand(g)} {operator}{_times(i, j)} {operand(h)}"
+    return str(f[0])
 
 
 def normal(tree: Tree, negated: bool = False) -> Tree:

@@ -27,7 +27,7 @@ from os import PathLike
 from pathlib import Path
 
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.temporal.formula import Automaton, Kind, Letter, Tree
+from rfmdp.temporal.formula import Automaton, Kind, Letter, Tree, normal, written
 
 TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|--\w+--|@?[A-Za-z_][\w-]*:?|\d+|[\[\]{}()!&|]|/\*.*?\*/|\S', re.S
@@ -195,10 +195,11 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
     UnsupportedError
         If Spot is not installed, or has no answer.
     """
+    formula = written(normal(_unbounded(tree)), "p{}".format)
     try:
         result = subprocess.run(
             [sys.executable, "-c", SCRIPT],
-            input=_written(tree), capture_output=True, text=True, timeout=SECONDS, check=True,
+            input=formula, capture_output=True, text=True, timeout=SECONDS, check=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         reason = f"none was found in {SECONDS:g} s"
@@ -214,29 +215,15 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
     )
 
 
-def _written(tree: Tree) -> str:
-    """Return a formula in Spot's notation; bounded operators are written out by Spot itself."""
-    match tree:
-        case ("true",):
-            return "1"
-        case ("atom", k):
-            return f"p{k}"
-        case ("!" | "X" as sign, f):
-            return f"{sign}({_written(f)})"
-        case ("&" | "|" as sign, f, g):
-            return f"({_written(f)}) {sign} ({_written(g)})"
-        case ("U", f, g, 0, None):
-            return f"({_written(f)}) U ({_written(g)})"
-        case ("U", f, g, i, j):
-            return f"({_written(_unfolded(f, g, i, j))})"
-    raise AssertionError(tree)
-
-
-def _unfolded(f: Tree, g: Tree, i: int, j: int | None) -> Tree:
-    """Return an until with steps by X: f U[i,j] g = f & X (f U[i-1,j-1] g), and so on."""
-    until: Tree = g if j is not None else ("U", f, g, 0, None)
-    for _ in range((j or i) - i):
-        until = ("|", g, ("&", f, ("X", until)))
-    for _ in range(i):
-        until = ("&", f, ("X", until))
-    return until
+def _unbounded(f: Tree) -> Tree:
+    """Return a formula with X in place of steps: f U[i,j] g = f & X (f U[i-1,j-1] g), and so on."""
+    match f:
+        case ("U", g, h, i, j) if (i, j) != (0, None):
+            stay, goal = _unbounded(g), _unbounded(h)
+            until: Tree = goal if j is not None else ("U", stay, goal, 0, None)
+            for _ in range((j or i) - i):
+                until = ("|", goal, ("&", stay, ("X", until)))
+            for _ in range(i):
+                until = ("&", stay, ("X", until))
+            return until
+    return tuple(_unbounded(part) if isinstance(part, tuple) else part for part in f)
