@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -83,16 +83,6 @@ class Problems:
         return DataError(f"{'; '.join(listed[:KINDS])}{more}. Rows count from 0. {advice}")
 
 
-class LogTransitions(NamedTuple):
-    """Transitions of a model that stand in a table, (N,) each, in their order."""
-
-    pairs: IntArray  # numbers of pairs of a row and its successor
-    before: IntArray  # row that was taken before in the same episode; -1 at its start
-    ages: IntArray  # steps of the episode before
-    reward: FloatArray | None  # what was paid; infinite where there is no number
-    number: IntArray  # where they stand in the table
-
-
 class LogReader:
     """Turns tables into transitions of a model, after a look at every row."""
 
@@ -100,20 +90,26 @@ class LogReader:
         self, model: FactoredMDP, columns: Mapping[str, str | None], problems: Problems
     ) -> None:
         self._model, self._columns, self._problems = model, columns, problems
-        self._index, self.pairs = Index(model), SuccessorPairs(model)
+        self._index, self._pairs = Index(model), SuccessorPairs(model)
         self._actions = {name: i for i, name in enumerate(model.actions)}
         self._absorbing = absorbing(model)
         self._names: dict[str, int] = {}  # numbers of episodes that have names
         self._begun = np.empty(0, dtype=np.int64)  # episodes of all tables so far
         self._last: Columns = {}  # the last row
-        self.episodes = self.rows = 0
+        self.episodes = 0
         self.undated = False  # whether some table lacks episodes or times
         self.unread = False  # whether some table has a column of rewards that is not to be read
         self.followed = True  # whether all tables say which rows follow each other
         self.over = np.zeros(model.states, dtype=np.bool_)  # where episodes terminated
 
-    def transitions(self, table: LogTable) -> Iterator[LogTransitions]:
-        """Yield the transitions of a table, some at a time; note what is wrong with it."""
+    def transitions(self, table: LogTable) -> Iterator[Columns]:
+        """Yield the transitions of a table, some at a time; note what is wrong with it.
+
+        They are the `row` of the model that was taken and the `next state`, both as one `pair`; the
+        row `before` in the same episode, -1 at its start; the `age`, steps of the episode before;
+        the `number` in the table; and if there is a column what was paid: `reward`, infinite where
+        there is no number.
+        """
         places = self._places(table)
         self.followed &= "episode" in places
         self.undated |= not {"episode", "time"} <= places.keys()
@@ -123,15 +119,12 @@ class LogReader:
         for batch in table.read(list(dict.fromkeys(places.values()))):
             number = first + np.arange(batch.num_rows)
             first += batch.num_rows
-            self.rows += batch.num_rows
             note = self._problems.of(table.name, number)
             columns = {meaning: (place, batch.column(place)) for meaning, place in places.items()}
-            rows = self._decoded(table.name, columns, note)
-            pairs = self._pairs_of(rows, note)
-            before, ages = self._follow(rows, note)
-            fine = pairs >= 0
-            paid = rows["reward"][fine] if "reward" in rows else None
-            yield LogTransitions(pairs[fine], before[fine], ages[fine], paid, number[fine])
+            rows = self._decoded(table.name, columns, note) | {"number": number}
+            self._find(rows, note)
+            self._follow(rows, note)
+            yield rows
 
     def _places(self, table: LogTable) -> dict[str, str]:
         """Return the column of every variable (x), next value (x') and role that a table has."""
@@ -207,11 +200,11 @@ class LogReader:
         note(fault, (states < 0) & ~faulty, lambda i: packing.name(code[i : i + 1]))
         return np.where(faulty, -1, states)
 
-    def _pairs_of(self, rows: Columns, note: Note) -> IntArray:
-        """Return the pairs (N,) of the model, -1 where it has none; add the rows `taken`."""
+    def _find(self, rows: Columns, note: Note) -> None:
+        """Add rows and pairs of the model, -1 where it has none."""
         model, state, action, after = self._model, rows["state"], rows["action"], rows["next state"]
         readable = (state >= 0) & (action >= 0)
-        taken = rows["taken"] = np.where(readable, self._index.rows(state, action), -1)
+        taken = rows["row"] = np.where(readable, self._index.rows(state, action), -1)
 
         def choice(i: int) -> str:
             return f"{model.actions[action[i]]!r} in {model.state_name(int(state[i]))}"
@@ -221,24 +214,24 @@ class LogReader:
 
         note("have an action that the state does not have", readable & (taken < 0), choice)
         readable = (taken >= 0) & (after >= 0)
-        pairs = np.where(readable, self.pairs.find(taken, after), -1)
-        note("lead where the model says they cannot", readable & (pairs < 0), move)
+        rows["pair"] = np.where(readable, self._pairs.find(taken, after), -1)
+        note("lead where the model says they cannot", readable & (rows["pair"] < 0), move)
         if "terminated" in rows:
             over = (rows["terminated"] != 0) & (after >= 0)
             self.over[after[over]] = True
             left = over & ~self._absorbing[after]
             note(LEFT, left, lambda i: model.state_name(int(after[i])))
-        return pairs
 
-    def _follow(self, rows: Columns, note: Note) -> tuple[IntArray, IntArray]:
-        """Return the row (N,) of the model before each, and its age; note a broken order.
+    def _follow(self, rows: Columns, note: Note) -> None:
+        """Add the row of the model before each, and its age; note a broken order.
 
         Without episodes rows may come from anywhere.
         """
         count = len(rows["state"])
         if "episode" not in rows or not count:
             self._last = {} if count else self._last
-            return np.full(count, -1), np.zeros(count, dtype=np.int64)
+            rows["before"], rows["age"] = np.full(count, -1), np.zeros(count, dtype=np.int64)
+            return
         # what the table before has no column of cannot be wrong between the two
         fitting = {name: column[:1] for name, column in rows.items()}
         fitting |= {"time": rows["time"][:1] - 1} if "time" in rows else {}
@@ -259,9 +252,9 @@ class LogReader:
         self.episodes += len(fresh)
         place = np.arange(count)
         start = np.maximum.accumulate(np.where(same, -1, place))
-        ages = place - start + np.where(start < 0, last.get("age", 0), 0)
-        self._last = {name: column[-1:] for name, column in (rows | {"age": ages}).items()}
-        return np.where(same, joined["taken"][:-1], -1), ages
+        rows["age"] = place - start + np.where(start < 0, last.get("age", 0), 0)
+        rows["before"] = np.where(same, joined["row"][:-1], -1)
+        self._last = {name: column[-1:] for name, column in rows.items()}
 
     def _check_order(self, rows: Columns, same: BoolArray, note: Note) -> None:
         """Note rows (N,), behind the last one before, that do not follow in their episode."""

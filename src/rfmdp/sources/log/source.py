@@ -61,13 +61,13 @@ class Log(Source):
         for table in tables:
             digest, before = hashlib.sha256(), self.steps
             for steps in reader.transitions(table):
-                self.steps += len(steps.pairs)
+                self.steps += len(steps["pair"])
                 if problems.count > MANY:
                     raise problems.error(ADVICE)
-                digest.update(np.ascontiguousarray(steps.pairs, dtype=np.int32).tobytes())
+                digest.update(np.ascontiguousarray(steps["pair"], dtype=np.int32).tobytes())
                 if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                     told = now
-                    progress(reader.rows, now)
+                    progress(self.steps, now)
             twin = digests.get(digest.hexdigest())
             if twin is not None and self.steps - before >= TWINS:
                 raise DataError(
@@ -130,14 +130,14 @@ class Log(Source):
         reader, differ = LogReader(self.model, self._columns, Problems()), Problems()
         for table in self._tables:
             for steps in reader.transitions(table):
-                rows = reader.pairs.rows[steps.pairs]
-                successors = reader.pairs.successors[steps.pairs]
-                evidence.add(rows, successors, steps.before, steps.ages)
-                if steps.reward is None:
+                rows = steps["row"]
+                evidence.add(rows, steps["next state"], steps["before"], steps["age"])
+                if "reward" not in steps:
                     continue
-                self._paid.add(rows, steps.reward)
+                self._paid.add(rows, steps["reward"])
                 if declared is not None:
-                    _compare(declared[rows], steps.reward, differ.of(table.name, steps.number))
+                    note = differ.of(table.name, steps["number"])
+                    _compare(declared[rows], steps["reward"], note)
         if differ.count:
             raise differ.error(
                 "Correct them, declare what is paid, or learn rewards from them (`rewards=`). If "
