@@ -153,8 +153,7 @@ def _rows(table: KnownTable, ends: set[int], order: list[int], initial: list[int
 def known_table(env: Any) -> KnownTable | None:
     """Return what is known of an environment; None if it does not show its transitions."""
     bare = env.unwrapped
-    table = getattr(bare, "P", None)
-    kind = type(bare).__name__
+    table, kind = getattr(bare, "P", None), type(bare).__name__
     if table is None:
         return None
     grids: dict[str, tuple[str, ...]] = {
@@ -227,13 +226,24 @@ def gym_structure(
     (16, 61)
     """
     env = make_env(env)
-    entries = _named_entries(env, names)
+    entries = entries_of(env.observation_space)
+    called = [e.name for e in entries] if names is None else list(names)
+    if len(called) != len(entries) or len(set(called)) < len(called):
+        raise ModelError(
+            f"gym_structure: names must be {len(entries)} different ones, found "
+            f"{', '.join(called)}."
+        )
+    entries = tuple(replace(e, name=name) for e, name in zip(entries, called, strict=True))
     domains = {e.name: (e.low, e.high) for e in entries}
     dependencies, masks = dict(parents or {}), dict(available or {})
     choices = list(actions or (f"a{i}" for i in range(len(actions_of(env.action_space)))))
-    _require_within("parents", dependencies, domains, "entries")
-    _require_within("shared", shared, domains, "entries")
-    _require_within("available", masks, choices, "actions")
+    for what, words, allowed in (
+        ("parents must be those of the entries", dependencies, called),
+        ("shared must be those of the entries", shared, called),
+        ("available must be those of the actions", masks, choices),
+    ):
+        if other := [word for word in words if word not in allowed]:
+            raise ModelError(f"gym_structure: {what} {', '.join(allowed)}, found {other[0]}.")
 
     def over(states: States) -> Any:
         ended = np.zeros(len(states), dtype=np.bool_) if terminal is None else terminal(states)
@@ -260,28 +270,6 @@ def gym_structure(
         labels={"terminal": over, **(labels or {})},
         rewards=rewards,
     )
-
-
-def _named_entries(env: Any, names: Sequence[str] | None) -> tuple[Variable, ...]:
-    """Return the entries of the observation, with other names if there are some."""
-    entries = entries_of(env.observation_space)
-    if names is None:
-        return entries
-    if len(names) != len(entries) or len(set(names)) < len(names):
-        raise ModelError(
-            f"gym_structure: names must be {len(entries)} different ones, found {', '.join(names)}."
-        )
-    return tuple(replace(e, name=name) for e, name in zip(entries, names, strict=True))
-
-
-def _require_within(what: str, words: Iterable[str], allowed: Iterable[str], kind: str) -> None:
-    """Raise if a word is no name of an entry or action."""
-    for word in words:
-        if word not in set(allowed):
-            raise ModelError(
-                f"gym_structure: {what} must be those of the {kind} {', '.join(allowed)}, found "
-                f"{word}."
-            )
 
 
 def _starts(
