@@ -18,7 +18,7 @@ from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.gym.models import known_table
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
 from rfmdp.sources.simulator import Trajectories, record
-from rfmdp.sources.transitions import Tally, count_transitions
+from rfmdp.sources.transitions import Tally
 
 from .model_env import ModelEnv
 
@@ -113,7 +113,8 @@ def test_trajectories_are_those_of_the_simulator():
     tally = Tally.empty(counted)
     never = np.full(len(counted.marginals), np.iinfo(np.int64).max)
     source.sampler(counted)(Trajectories(rf_behaviour(policy), 8, 20, 11), never, tally)
-    wanted = count_transitions(counted, data.rows, data.successors)
+    wanted = Tally.empty(counted)
+    wanted.add(counted, data.rows, data.successors)
     assert_array_equal(tally.counts, wanted.counts)
 
 

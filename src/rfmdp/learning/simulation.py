@@ -45,7 +45,6 @@ from rfmdp.sources.simulator import (
     DrawnTrajectories,
     Simulator,
     Trajectories,
-    Transitions,
     behaviour_of,
     record,
 )
@@ -144,7 +143,7 @@ class Scene:
             lost = int(np.count_nonzero(~reached[still]))
         return float(np.mean(stop[final])), lost / final.size
 
-    def record(self, length: int, trajectories: int, seed: int) -> Transitions:
+    def record(self, length: int, trajectories: int, seed: int) -> DrawnTrajectories:
         """Return all transitions of a simulation, as transitions of `behind`."""
         stop = self.measured.stop
         transitions = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)

@@ -56,13 +56,15 @@ class Trajectories:
 
 @dataclass(slots=True, eq=False)
 class DrawnTrajectories:
-    """What some trajectories gave."""
+    """What some trajectories gave; their N steps are empty unless they are traced."""
 
     counts: IntArray  # (O,) outcomes of the marginals
     returns: FloatArray  # (trajectories,)
     final: IntArray  # (trajectories,) last states
     lengths: IntArray  # (trajectories,) their steps
     steps: int
+    rows: Int32Array  # (N,) that were taken, in their order; a row says state and action
+    successors: Int32Array  # (N,)
 
 
 class Simulator:
@@ -91,25 +93,25 @@ class Simulator:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
-        trace: tuple[Int32Array, Int32Array] = (NO_ROWS, NO_ROWS),
+        traced: bool = False,
     ) -> DrawnTrajectories:
-        """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,).
-
-        Rows that are taken, and successors, are written to `trace`, of (count * length,) each.
-        """
+        """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,)."""
         paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
         counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
         tally = Tally(counts, NO_INTS, NO_INTS, NO_INTS)
         returns, steps = np.empty(request.count), 0
         final, lengths = np.empty((2, request.count), dtype=np.int64)
+        most = request.count * request.length if traced else 0
+        rows, successors = np.empty((2, most), dtype=np.int32)
         size = max(1, SLICE // max(request.length, 1))
         for begin in range(0, request.count, size):
             end = min(begin + size, request.count)
             batch = replace(request, first=request.first + begin, count=end - begin)
             ends = returns[begin:end], final[begin:end], lengths[begin:end]
-            rest = trace[0][steps:], trace[1][steps:]
-            steps += self.run_until(batch, NO_INTS, tally, paid=paid, ends=ends, trace=rest)[1]
-        return DrawnTrajectories(counts, returns, final, lengths, steps)
+            trace = rows[steps:], successors[steps:]
+            steps += self.run_until(batch, NO_INTS, tally, paid=paid, ends=ends, trace=trace)[1]
+        rows, successors = rows[:steps], successors[:steps]
+        return DrawnTrajectories(counts, returns, final, lengths, steps, rows, successors)
 
     def run_until(
         self,
@@ -137,15 +139,6 @@ class Simulator:
         return int(done), int(steps)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Transitions:
-    """Rows that were taken and the states that followed, in their order."""
-
-    rows: Int32Array  # (N,) of the model; a row says state and action
-    successors: Int32Array  # (N,)
-    lengths: IntArray  # (trajectories,) transitions of every trajectory
-
-
 def record(
     model: FactoredMDP,
     policy: Policy | Behaviour | None,
@@ -153,7 +146,7 @@ def record(
     trajectories: int,
     seed: int = 0,
     stop: BoolArray | None = None,
-) -> Transitions:
+) -> DrawnTrajectories:
     """Simulate trajectories of at most `steps` steps and return all their transitions.
 
     `stop` (S,) are states in which a trajectory ends early. The trajectories are `simulate`'s.
@@ -162,10 +155,8 @@ def record(
         raise ModelError(
             f"record: 1 <= steps * trajectories <= {MOST} must hold, found {steps}, {trajectories}."
         )
-    rows, successors = np.empty((2, steps * trajectories), dtype=np.int32)
     request = Trajectories(behaviour_of(model, policy), steps, trajectories, seed)
-    drawn = Simulator(model, stop).run(request, trace=(rows, successors))
-    return Transitions(rows[: drawn.steps], successors[: drawn.steps], drawn.lengths)
+    return Simulator(model, stop).run(request, traced=True)
 
 
 def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:

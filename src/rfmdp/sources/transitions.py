@@ -115,6 +115,24 @@ class Tally:
         sizes = (outcomes, identifiers, model.rows if visits else 0, begin)
         return Tally(*(np.zeros(size, dtype=np.int64) for size in sizes))
 
+    def add(
+        self, model: FactoredMDP, rows: IntArray, successors: AnyArray, times: int | IntArray = 1
+    ) -> None:
+        """Count the outcomes of rows (N,) that were taken, with the states that followed.
+
+        model : the learning model, whose marginals are counted
+        times : how often each of them was seen, (N,)
+
+        ModelError: a successor is none of its row's, so guarantees are void.
+        """
+        pair, slots, outcomes = shown_outcomes(model, rows, successors).entries()
+        each = np.broadcast_to(times, len(rows))
+        identifiers = model.row_marginals[slots]
+        np.add.at(self.counts, model.marginals.outcome_ptr[identifiers] + outcomes, each[pair])
+        np.add.at(self.totals, identifiers, each[pair])
+        if len(self.visits):
+            np.add.at(self.visits, rows, each)
+
     @property
     def kernel(self) -> tuple[IntArray, IntArray, IntArray]:
         """All but the starts, in the order of the kernels."""
@@ -124,33 +142,6 @@ class Tally:
     def arrays(self) -> dict[str, AnyArray]:
         """What a saved run keeps."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-
-def count_transitions(
-    model: FactoredMDP,
-    rows: IntArray,
-    successors: AnyArray,
-    tally: Tally | None = None,
-    times: int | IntArray = 1,
-) -> Tally:
-    """Return what was seen of every outcome of the identifiers.
-
-    model : a learning model (see `rfmdp.learning.identifiers`), whose marginals are counted
-    rows, successors : (N,) the row that was taken and the state that followed
-    tally : what was seen before; it is added to
-    times : how often each of them was seen, (N,)
-
-    ModelError: a successor is none of its row's, so guarantees are void.
-    """
-    total = Tally.empty(model) if tally is None else tally
-    pair, slots, outcomes = shown_outcomes(model, rows, successors).entries()
-    each = np.broadcast_to(times, len(rows))
-    identifiers = model.row_marginals[slots]
-    np.add.at(total.counts, model.marginals.outcome_ptr[identifiers] + outcomes, each[pair])
-    np.add.at(total.totals, identifiers, each[pair])
-    if len(total.visits):
-        np.add.at(total.visits, rows, each)
-    return total
 
 
 class ShownOutcomes(NamedTuple):

@@ -45,7 +45,7 @@ from rfmdp.sources.gym.spaces import (
 from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.source import Paid, Payer, Sampler, Source
 from rfmdp.sources.structure import Structure, structure_of
-from rfmdp.sources.transitions import Index, Tally, absorbing, count_transitions
+from rfmdp.sources.transitions import Index, Tally, absorbing
 from rfmdp.types import FloatArray, IntArray
 
 FLUSH = 1 << 16  # transitions that are counted together, at most
@@ -330,7 +330,7 @@ class _Walker:
             np.add.at(tally.starts, self._starts, 1)
         if self._rows:
             rows, successors = np.array(self._rows, dtype=np.int64), np.array(self._successors)
-            count_transitions(self._counted, rows, successors, tally)
+            tally.add(self._counted, rows, successors)
             if self._source.pays:
                 self._source.note_paid(rows, np.array(self._paid, dtype=np.float64))
             if self._evidence is not None:

@@ -27,7 +27,7 @@ from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.source import Paid, Payer, Source
 from rfmdp.sources.structure import Structure, structure_of
-from rfmdp.sources.transitions import Tally, count_transitions
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import FloatArray, IntArray
 
 SELECTIONS = ("none", "unknown", "outcome")
@@ -144,8 +144,9 @@ class Log(Source):
                 "the column is about something else, do not read it (`columns={'reward': None}`)."
             )
         rows, successors, times = evidence.transitions()
-        empty = Tally.empty(counted, visits=True)
-        return count_transitions(counted, rows, successors, empty, times), evidence
+        tally = Tally.empty(counted, visits=True)
+        tally.add(counted, rows, successors, times)
+        return tally, evidence
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""

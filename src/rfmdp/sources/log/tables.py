@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import DataError, FileError, ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, starts
-from rfmdp.sources.simulator import Transitions
+from rfmdp.sources.simulator import DrawnTrajectories
 from rfmdp.writing import replacing
 
 BATCH = 1 << 18  # rows at a time
@@ -140,7 +140,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def table_of(model: FactoredMDP, data: Transitions) -> Any:
+def table_of(model: FactoredMDP, data: DrawnTrajectories) -> Any:
     """Return an Arrow table: episode, t, variables, action, next values."""
     if not model.variables:
         raise ModelError("A table needs variables, by which states are told; the model has none.")
@@ -164,7 +164,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
         raise FileError(f"{path}: must end in one of {', '.join(WRITTEN)}.")
 
 
-def write_log(model: FactoredMDP, data: Transitions, path: str | os.PathLike[str]) -> None:
+def write_log(model: FactoredMDP, data: DrawnTrajectories, path: str | os.PathLike[str]) -> None:
     """Write recorded transitions of a model to a .parquet, .arrow or .csv file.
 
     Raises
