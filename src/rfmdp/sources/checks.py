@@ -236,27 +236,21 @@ def _other_factors(
 ) -> Iterator[Contexts]:
     """Yield what factors did in the same step, as contexts of those behind them in the row."""
     number, sizes = len(model.marginals), model.marginals.sizes
+    lengths, last = segment_lengths(model.marginal_ptr), model.marginal_ptr[1:] - 1
     for ahead in range(1, len(shown.slots)):
         at = np.flatnonzero(shown.slots[ahead] >= 0)  # they have all that are behind, too
         first = model.row_marginals[shown.slots[ahead, at]].astype(np.int64)
         for back in range(ahead):
             second = model.row_marginals[shown.slots[back, at]]
             kept = (sizes[first] > 1) & (sizes[second] > 1)
+            together = last[lengths > ahead] - np.array([[back], [ahead]])  # places of such pairs
+            pairs = np.unique(model.row_marginals[together], axis=1)
             yield Contexts(
                 "what another factor did in the same step",
                 ((1 + first) * number + second)[kept], shown.outcomes[ahead, at][kept],
                 shown.outcomes[back, at][kept], times[at][kept], sizes,
-                _drawn_together(model, back, ahead),
+                int(np.count_nonzero((sizes[pairs] > 1).all(axis=0))),
             )  # fmt: skip
-
-
-def _drawn_together(model: FactoredMDP, back: int, ahead: int) -> int:
-    """Return how many different pairs of identifiers rows have in two places from the end."""
-    rows = np.flatnonzero(segment_lengths(model.marginal_ptr) > ahead)
-    last = model.marginal_ptr[rows + 1] - 1
-    pair = np.stack([model.row_marginals[last - back], model.row_marginals[last - ahead]])
-    pair = np.unique(pair, axis=1)
-    return int(np.count_nonzero((model.marginals.sizes[pair] > 1).all(axis=0)))
 
 
 def _tabled(model: FactoredMDP, name: str, table: IntArray) -> Contexts:
@@ -304,10 +298,8 @@ def e_values(contexts: Contexts) -> tuple[IntArray, FloatArray]:
     if not len(contexts.ids):
         return np.empty(0, dtype=np.int64), np.empty(0)
     ids, number = np.unique(contexts.ids, return_inverse=True)
-    number = number.reshape(-1)
     span = int(contexts.code.max()) + 1
     arms, arm = np.unique(number * span + contexts.code, return_inverse=True)
-    arm = arm.reshape(-1)
     owner = arms // span  # of an arm: which identifier in which context
     sizes = contexts.sizes[ids % len(contexts.sizes)]
     ptr = starts(sizes[owner])

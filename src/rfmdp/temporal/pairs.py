@@ -55,7 +55,7 @@ def better_policy(
     open_ : (S,)
         Where staying for ever is neither won nor lost whatever happens.
     """
-    model, sign = game.model, game.spec.agent.sign
+    model, graph, spec, sign = game.model, Graph(game.model), game.spec, game.spec.agent.sign
     worth = _worth(game, value)
     best = np.maximum.reduceat(sign * worth, model.row_ptr[:-1])
     hits = np.flatnonzero(sign * worth == best[model.row_states])[::-1]
@@ -64,22 +64,7 @@ def better_policy(
     switched = best > sign * worth[policy] + SAME
     if switched.any():
         return np.where(switched, first, policy)
-    return _winning_in_classes(game, policy, value, worth, open_)
-
-
-def _worth(game: ParityGame, value: FloatArray) -> FloatArray:
-    """Return what the rows (R,) are worth with nature's best answers."""
-    low, high = np.empty((2, game.model.rows))
-    nature = Exact().prepare(game.model, game.spec.nature)
-    nature.backup(value, np.arange(game.model.rows), low, high)
-    return 0.5 * (low + high)
-
-
-def _winning_in_classes(
-    game: ParityGame, policy: IntArray, value: FloatArray, worth: FloatArray, open_: BoolArray
-) -> IntArray | None:
-    """Return a policy that wins where nature keeps to states of one value."""
-    graph, spec, sign = Graph(game.model), game.spec, game.spec.agent.sign
+    # what wins where nature keeps to states of one value
     owner = graph.edges.row_state
     won = 1.0 if spec.agent is MAX else 0.0
     level = _levels(value)
@@ -97,6 +82,14 @@ def _winning_in_classes(
         sure = regions.almost_sure(arena)
         better[sure] = regions.choice[sure]
     return None if np.array_equal(better, policy) else better
+
+
+def _worth(game: ParityGame, value: FloatArray) -> FloatArray:
+    """Return what the rows (R,) are worth with nature's best answers."""
+    low, high = np.empty((2, game.model.rows))
+    nature = Exact().prepare(game.model, game.spec.nature)
+    nature.backup(value, np.arange(game.model.rows), low, high)
+    return 0.5 * (low + high)
 
 
 def _levels(value: FloatArray) -> IntArray:

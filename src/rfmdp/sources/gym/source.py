@@ -18,7 +18,7 @@ plans anew about when it wants to.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain, islice, repeat
 from random import Random
 from typing import Any, TypeAlias
@@ -273,32 +273,23 @@ class _Walker:
         self._paid: list[float] = []
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
-        """Run episodes until an identifier's total has reached its limit; add to the tally."""
-        done = steps = 0
-        often = max(1, request.first // SHARE)
-        for length in self._episodes(request):
-            done, steps = done + 1, steps + length
-            if done % often == 0 or len(self._rows) >= FLUSH:
-                self._count(tally)
-                if np.any(tally.totals >= limit):
-                    return done, steps
-        self._count(tally)
-        return done, steps
+        """Run episodes until an identifier's total has reached its limit; add to the tally.
 
-    def _episodes(self, request: Trajectories) -> Iterator[int]:
-        """Run episodes, yield their steps; only the first reset has a seed."""
+        Only the first reset has a seed.
+        """
         source, find = self._source, self._state
         env, pays, note_paid = source.env, source.pays, self._paid.append
         actions = source.actions  # of every row; None where there is none: the episode is over
         note_row, note_successor = self._rows.append, self._successors.append
-        other = request.behaviour.other
+        other, often = request.behaviour.other, max(1, request.first // SHARE)
         # the row of every state, for every step; the last line repeats
         lines: list[list[int]] = self._numbers[request.behaviour.rows].tolist()
         strays = other > 0.0 or bool(np.any(request.behaviour.rows < 0))
         random = Random(f"{request.seed} {request.first}")
         both = np.random.SeedSequence([request.seed, request.first])
         words = {"seed": int(both.generate_state(1)[0])}
-        for _ in range(request.count):
+        done = steps = 0
+        while done < request.count:
             observation, _ = env.reset(**words)
             words = {}
             state = find(observation)
@@ -322,7 +313,12 @@ class _Walker:
                 if terminated or truncated:
                     break
             self._lengths.append(len(self._rows) - begin)
-            yield self._lengths[-1]
+            done, steps = done + 1, steps + self._lengths[-1]
+            if done % often == 0 or done == request.count or len(self._rows) >= FLUSH:
+                self._count(tally)
+                if np.any(tally.totals >= limit):
+                    break
+        return done, steps
 
     def _count(self, tally: Tally) -> None:
         """Add what was observed to a tally."""
