@@ -112,8 +112,8 @@ from .solving import evaluate as evaluate, solve as solve
 from .sources.gym.models import gym_model as gym_model, gym_structure as gym_structure
 from .sources.gym.source import GymSource as GymSource
 from .sources.log.source import Log as Log, read_log as read_log
-from .sources.source import Simulated as Simulated
-from .sources.structure import (
+from .sources.source import (
+    Simulated as Simulated,
     Structure as Structure,
     unknown as unknown,
     unknown_move as unknown_move,

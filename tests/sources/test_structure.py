@@ -19,8 +19,7 @@ from rfmdp.model.flatten import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
 from rfmdp.sources import transitions as index_module
-from rfmdp.sources.source import Simulated, counted_truth
-from rfmdp.sources.structure import Structure, unknown
+from rfmdp.sources.source import Simulated, Structure, counted_truth, unknown
 from rfmdp.sources.transitions import Index
 
 COIN = """mdp

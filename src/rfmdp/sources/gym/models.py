@@ -29,7 +29,7 @@ from rfmdp.model.description import (
 )
 from rfmdp.sets.families import Singleton
 from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env
-from rfmdp.sources.structure import MOST, unknown_move
+from rfmdp.sources.source import MOST, unknown_move
 
 REWARD = "reward"  # the reward structure that an environment's own rewards are compared with
 EXPECTED = "expected_reward"  # of environments whose reward depends on the successor

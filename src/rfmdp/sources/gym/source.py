@@ -43,8 +43,7 @@ from rfmdp.sources.gym.spaces import (
     whole,
 )
 from rfmdp.sources.simulator import Trajectories
-from rfmdp.sources.source import Paid, Payer, Sampler, Source
-from rfmdp.sources.structure import Structure, structure_of
+from rfmdp.sources.source import Paid, Payer, Sampler, Source, Structure, structure_of
 from rfmdp.sources.transitions import Index, Tally, absorbing
 from rfmdp.types import FloatArray, IntArray
 
@@ -63,7 +62,7 @@ class GymSource(Source):
         An environment with discrete observations and actions, or the name of a registered one,
         with options: "FrozenLake-v1(map_name='8x8')".
     model
-        What is known; see `rfmdp.sources.structure`. Its variables are the entries of the
+        What is known; see `rfmdp.sources.source`. Its variables are the entries of the
         observation, unless `observe` says otherwise: by their names, if the observation is a Dict
         (else x, or x_0, x_1 and so on), or in their order, if they are called otherwise and have
         no names of their own. A reward structure `reward` is what the environment pays: every

@@ -25,8 +25,7 @@ from rfmdp.record import Assumption
 from rfmdp.sources.checks import LEVEL, Check, Evidence
 from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.source import Paid, Payer, Source
-from rfmdp.sources.structure import Structure, structure_of
+from rfmdp.sources.source import Paid, Payer, Source, Structure, structure_of
 from rfmdp.sources.transitions import Tally
 from rfmdp.types import FloatArray, IntArray
 
@@ -191,7 +190,7 @@ def read_log(
     ----------
     model
         What is known of the system: variables, actions, outcomes, and sets of distributions; see
-        `rfmdp.sources.structure`.
+        `rfmdp.sources.source`.
     tables
         Files (.parquet, .csv, .arrow, folders of these), tables of Arrow, pandas or polars, or
         arrays by name.
