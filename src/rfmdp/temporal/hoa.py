@@ -36,9 +36,8 @@ STATE = re.compile(r'State: (\d+) (?:"(?:[^"\\]|\\.)*" )?(?:\{ ([\d ]*)\} )?')
 EDGE = re.compile(r"\[ ([^]]*)\] (\d+) (?:\{ ([\d ]*)\} )?")  # label, target, colours
 PARITIES = {  # other names of parity conditions -> (largest decides, even wins)
     "Buchi": (True, True), "co-Buchi": (True, False), "all": (True, False), "none": (True, True),
-    "Streett": (True, False), "Rabin": (False, False),
+    "Streett 1": (True, False), "Rabin 1": (False, False),
 }  # fmt: skip
-ONE_PAIR = ("Streett", "Rabin")  # conditions that are one of parity if they have one pair
 SCRIPT = """
 import sys, spot
 automaton = spot.translate(sys.stdin.read(), "parity", "deterministic", "complete")
@@ -99,12 +98,11 @@ class HoaAutomaton(Automaton[tuple[int, int]]):
         names = head[head.index("AP:") + 1 :] if "AP:" in head else ["0"]
         self.atoms = tuple(name.strip('"') for name in names[1 : int(names[0]) + 1])
         condition = head[head.index("acc-name:") + 1 :]
-        if condition[0] == "parity":
-            self._largest, self._even = condition[1] == "max", condition[2] == "even"
-        elif condition[0] not in PARITIES or (condition[0] in ONE_PAIR and condition[1] != "1"):
-            raise ValueError(f"acc-name: must be a parity condition, found {condition[0]}")
-        else:
-            self._largest, self._even = PARITIES[condition[0]]
+        name = " ".join(condition[: 2 if condition[1].isdecimal() else 1])
+        if name != "parity" and name not in PARITIES:
+            raise ValueError(f"acc-name: must be a parity condition, found {name}")
+        named = condition[1] == "max", condition[2] == "even"
+        self._largest, self._even = PARITIES.get(name, named)
         self._sets = int(head[head.index("Acceptance:") + 1])
         self._uncoloured = self._normal([])
         self._edges: dict[int, list[Edge]] = {}
@@ -149,7 +147,7 @@ def _label(text: str, atoms: int) -> ast.expr:
     try:
         tree = ast.parse(written.strip(), mode="eval").body
         _holds(tree, (False,) * atoms)
-    except (SyntaxError, LookupError):
+    except (SyntaxError, LookupError, RecursionError, MemoryError):
         raise ValueError(
             f"a label must join t, f and numbers below {atoms} by !, &, | and parentheses, found "
             f"{text}"

@@ -113,27 +113,25 @@ def _rows(table: KnownTable, ends: set[int], order: list[int], initial: list[int
     names: list[str] = []
     states: list[Any] = []
     paid: list[float] = []
-    varies = False
+    varies, actions = False, (*table.actions, "")
     for s in order:
         rows: list[Any] = []
-        for a, entries in [] if s in ends else table.transitions[s].items():
+        staying = {-1: [(1.0, s, 0.0, True)]}
+        for a, entries in (staying if s in ends else table.transitions[s]).items():
             p = [e[0] for e in entries]
             targets = [number[e[1]] for e in entries]
             varies |= len({e[2] for e in entries if e[0] > 0.0}) > 1
             paid.append(float(sum(e[0] * e[2] for e in entries)))
             if len(set(targets)) == 1:
-                rows.append(([], targets[:1], table.actions[a]))
+                rows.append(([], targets[:1], actions[a]))
                 continue
             key = tuple(p) if table.shared else (s, a)
             if key not in sets:
                 sets[key] = len(points)
                 points.append(Singleton(np.array(p)))
-                name = "move" if table.shared else f"{table.actions[a]} in {s}"
+                name = "move" if table.shared else f"{actions[a]} in {s}"
                 names.append(name if name not in names else f"{name} ({len(names)})")
-            rows.append(([sets[key]], targets, table.actions[a]))
-        if not rows:
-            rows = [([], [number[s]], "")]
-            paid.append(0.0)
+            rows.append(([sets[key]], targets, actions[a]))
         states.append(rows)
     over = np.array([s in ends for s in order], dtype=np.bool_)
     rewards = Rewards(np.zeros(len(states)), np.array(paid))

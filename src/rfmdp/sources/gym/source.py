@@ -164,20 +164,19 @@ class GymSource(Source):
 
     def check_end(self, state: int) -> None:
         """Raise ModelError unless the structure ends where an episode ended."""
-        model = self.structure.model
-        if not self._ends[state]:
-            raise ModelError(
-                f"Environment: an episode terminated in {model.state_name(state)}, which the "
-                "structure lets be left. Give it no enabled action (guards), or add a variable "
-                "that says that the episode is over."
-            )
-        self.last.add(state)
+        model, fault = self.structure.model, ""
         paid = 0.0 if self._declared is None else self._declared[model.row_ptr[state]]
-        if paid:
-            raise ModelError(
-                f"Environment: an episode terminated in {model.state_name(state)}, where the "
-                f"structure goes on to pay {paid:g} for ever; let `reward` be 0 there."
+        if not self._ends[state]:
+            fault = (
+                "which the structure lets be left. Give it no enabled action (guards), or add a "
+                "variable that says that the episode is over"
             )
+        elif paid:
+            fault = f"where the structure goes on to pay {paid:g} for ever; let `reward` be 0 there"
+        if fault:
+            name = model.state_name(state)
+            raise ModelError(f"Environment: an episode terminated in {name}, {fault}.")
+        self.last.add(state)
 
     def start(self, state: int) -> int:
         """Return the number of an initial state; ModelError if it is none."""

@@ -25,13 +25,7 @@ TRUTH = {
     **dict.fromkeys(("true", "True", "TRUE", "1", "1.0"), 1),
     **dict.fromkeys(("false", "False", "FALSE", "0", "0.0"), 0),
 }
-ROLES = {  # what a column may be beside a variable; its name by default
-    "action": "action",
-    "episode": "episode",
-    "time": "t",
-    "terminated": "terminated",
-    "reward": "reward",
-}
+ROLES = ("action", "episode", "time", "terminated", "reward")  # of columns beside variables
 NESTED = ("list", "large_list", "fixed_size_list", "struct", "map")  # types of Arrow
 AGAIN = (
     "begin an episode that was there before: shuffled or doubled; sort by episode and time, and "
@@ -113,8 +107,7 @@ class LogReader:
         places = self._places(table)
         self.followed &= "episode" in places
         self.undated |= not {"episode", "time"} <= places.keys()
-        hidden = self._columns.get("reward", "") is None
-        self.unread |= hidden and ROLES["reward"] in table.columns
+        self.unread |= self._columns.get("reward", "") is None and "reward" in table.columns
         first = 0
         for batch in table.read(list(dict.fromkeys(places.values()))):
             number = first + np.arange(batch.num_rows)
@@ -133,7 +126,7 @@ class LogReader:
         defaults |= {f"{x}'": (f"next_{x}", f"{x}'") for x in variables}
         needed = {*defaults, *(name for name, word in self._columns.items() if word is not None)}
         needed |= {"action"} if len(self._model.actions) > 1 else set()
-        defaults |= {role: (name,) for role, name in ROLES.items()}
+        defaults |= {role: (role,) for role in ROLES} | {"time": ("t",)}
         if other := sorted(self._columns.keys() - defaults.keys()):
             raise DataError(f"columns: {other[0]!r} must be one of {', '.join(defaults)}.")
         places: dict[str, str] = {}
