@@ -22,7 +22,7 @@ up, and one of them is enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ from scipy.special import digamma, gammaln
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, owners, segment_lengths, segment_sum, starts
-from rfmdp.sources.transitions import ShownOutcomes, SuccessorPairs, shown_outcomes
+from rfmdp.sources.transitions import SuccessorPairs, shown_outcomes
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 LEVEL = 0.01  # chance of a false alarm in recorded data, of all checks together
@@ -137,7 +137,7 @@ class Evidence:
         states = model.row_states[before]
         for i, v in enumerate(model.variables):
             codes[v.name + BEFORE] = np.where(first, 0, model.valuations[states, i] - v.low + 1)
-        pair, slots, outcome = shown_outcomes(model, rows, successors).entries()
+        pair, slots, outcome, _ = shown_outcomes(model, rows, successors)
         place = model.marginals.outcome_ptr[model.row_marginals[slots]] + outcome
         for name, table in self.tables.items():
             np.add.at(table, (codes[name][pair], place), 1)
@@ -207,7 +207,7 @@ def _joined(
 
 
 def _undeclared(
-    model: FactoredMDP, rows: IntArray, shown: ShownOutcomes, times: FloatArray
+    model: FactoredMDP, rows: IntArray, shown: Sequence[IntArray], times: FloatArray
 ) -> Iterator[Contexts]:
     """Yield what rows that share an identifier differ in: variables, the action, all together."""
     states = model.row_states
@@ -215,7 +215,7 @@ def _undeclared(
     features[ACTION] = model.row_actions
     features[WHOLE] = np.arange(model.rows)
     slot_row = owners(model.marginal_ptr)
-    pair, slots, outcome = shown.entries()
+    pair, slots, outcome, _ = shown
     ids = model.row_marginals[slots].astype(np.int64)
     for name, codes in features.items():
         low = np.full(len(model.marginals), np.iinfo(np.int64).max)
@@ -232,24 +232,26 @@ def _undeclared(
 
 
 def _other_factors(
-    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
+    model: FactoredMDP, shown: Sequence[IntArray], times: FloatArray
 ) -> Iterator[Contexts]:
     """Yield what factors did in the same step, as contexts of those behind them in the row."""
+    pair, slots, outcome, behind = shown
     number, sizes = len(model.marginals), model.marginals.sizes
+    ids = model.row_marginals[slots].astype(np.int64)
     lengths, last = segment_lengths(model.marginal_ptr), model.marginal_ptr[1:] - 1
-    for ahead in range(1, len(shown.slots)):
-        at = np.flatnonzero(shown.slots[ahead] >= 0)  # they have all that are behind, too
-        first = model.row_marginals[shown.slots[ahead, at]].astype(np.int64)
+    for ahead in range(1, int(behind.max(initial=0)) + 1):
+        one = np.flatnonzero(behind == ahead)
         for back in range(ahead):
-            second = model.row_marginals[shown.slots[back, at]]
-            kept = (sizes[first] > 1) & (sizes[second] > 1)
+            other = np.flatnonzero(behind == back)
+            other = other[np.searchsorted(pair[other], pair[one])]  # the same pairs have these, too
+            kept = (sizes[ids[one]] > 1) & (sizes[ids[other]] > 1)
+            first, second = one[kept], other[kept]
             together = last[lengths > ahead] - np.array([[back], [ahead]])  # places of such pairs
             pairs = np.unique(model.row_marginals[together], axis=1)
             yield Contexts(
                 "what another factor did in the same step",
-                ((1 + first) * number + second)[kept], shown.outcomes[ahead, at][kept],
-                shown.outcomes[back, at][kept], times[at][kept], sizes,
-                int(np.count_nonzero((sizes[pairs] > 1).all(axis=0))),
+                (1 + ids[first]) * number + ids[second], outcome[first], outcome[second],
+                times[pair[first]], sizes, int(np.count_nonzero((sizes[pairs] > 1).all(axis=0))),
             )  # fmt: skip
 
 

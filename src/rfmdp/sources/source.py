@@ -331,7 +331,7 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     _, slots = np.unique(counted.row_marginals, return_index=True)
     rows = np.unique(owners(counted.marginal_ptr)[slots])
     sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
-    pair, slot, outcome = shown_outcomes(counted, np.repeat(rows, sizes), targets).entries()
+    pair, slot, outcome, _ = shown_outcomes(counted, np.repeat(rows, sizes), targets)
     ptr = counted.marginals.outcome_ptr
     first = np.isin(slot, slots)
     place = ptr[counted.row_marginals[slot]] + outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -125,7 +124,7 @@ class Tally:
 
         ModelError: a successor is none of its row's, so guarantees are void.
         """
-        pair, slots, outcomes = shown_outcomes(model, rows, successors).entries()
+        pair, slots, outcomes, _ = shown_outcomes(model, rows, successors)
         each = np.broadcast_to(times, len(rows))
         identifiers = model.row_marginals[slots]
         np.add.at(self.counts, model.marginals.outcome_ptr[identifiers] + outcomes, each[pair])
@@ -144,23 +143,14 @@ class Tally:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class ShownOutcomes(NamedTuple):
-    """The outcomes that N pairs of a row and its successor show, one per marginal of the row.
+def shown_outcomes(
+    model: FactoredMDP, rows: IntArray, successors: AnyArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the outcomes that N pairs of a row and its successor show, one per marginal, (K,).
 
-    Line i is about the i-th marginal from the last; a row with fewer marginals has slot -1 there.
+    Of each: of which pair, in which slot (index into `row_marginals`), which one, and how many
+    slots of the row are behind it. In a learning model a successor tells all of them.
     """
-
-    slots: IntArray  # (lines, N) index into `row_marginals`
-    outcomes: IntArray  # (lines, N) within the marginal
-
-    def entries(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return all outcomes that are shown, (K,): of which pair, in which slot, and which."""
-        line, pair = np.nonzero(self.slots >= 0)
-        return pair, self.slots[line, pair], self.outcomes[line, pair]
-
-
-def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> ShownOutcomes:
-    """Return the outcomes that pairs (N,) show: in a learning model a successor tells them all."""
     used, owner = np.unique(rows, return_inverse=True)
     at = entries(model.successor_ptr, used)
     ptr = starts(segment_lengths(model.successor_ptr)[used])
@@ -176,12 +166,12 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
         )
     rest = first[at] - ptr[owner]
     begin, end = model.marginal_ptr[rows], model.marginal_ptr[rows + 1]
-    lines = int((end - begin).max(initial=0))
-    slots, outcomes = np.empty((2, lines, len(rows)), dtype=np.int64)
-    for back in range(lines):
-        has = begin < end - back
-        slots[back] = np.where(has, end - 1 - back, -1)
-        size = np.where(has, model.marginals.sizes[model.row_marginals[slots[back]]], 1)
-        outcomes[back] = rest % size
-        rest = rest // size
-    return ShownOutcomes(slots, outcomes)
+    parts = [(np.empty(0, dtype=np.int64),) * 4]
+    for back in range(int((end - begin).max(initial=0))):
+        has = np.flatnonzero(begin < end - back)
+        slot = end[has] - 1 - back
+        size = model.marginals.sizes[model.row_marginals[slot]]
+        parts.append((has, slot, rest[has] % size, np.full(len(has), back)))
+        rest[has] //= size
+    pair, slots, outcomes, behind = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return pair, slots, outcomes, behind
