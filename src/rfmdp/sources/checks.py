@@ -88,7 +88,7 @@ class Evidence:
     def __init__(self, counted: FactoredMDP, followed: bool = True) -> None:
         self._model = counted
         self._pairs = SuccessorPairs(counted)
-        self._times = np.zeros(len(self._pairs), dtype=np.int64)
+        self._times = np.zeros(len(self._pairs.rows), dtype=np.int64)
         self._drawn, self._waiting = np.zeros(1, dtype=np.int64), 0
         self._new: list[tuple[AnyArray, ...]] = []
         self.tables: dict[str, IntArray] = {}  # (codes, O) of what is not seen in a pair

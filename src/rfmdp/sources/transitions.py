@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,24 +16,23 @@ from rfmdp.types import AnyArray, BoolArray, IntArray
 DENSE = 1 << 25  # entries of a table; larger ones are searched
 
 
-class KeyNumbers:
-    """Finds the numbers of different keys, all below `size`: by a table, or by search."""
+def numbering(keys: IntArray, size: int) -> Callable[[AnyArray], AnyArray]:
+    """Return what finds the numbers (N,) of keys, -1 for one that is missing.
 
-    def __init__(self, keys: IntArray, size: int) -> None:
-        self._table: AnyArray | None = None
-        if size <= DENSE:
-            self._table = np.full(size, -1, dtype=np.int32)
-            self._table[keys] = np.arange(len(keys), dtype=np.int32)
-        else:
-            self._order = np.argsort(keys, kind="stable")
-            self._keys = keys[self._order]
+    The keys are different and below `size`; they are looked up in a table, or searched.
+    """
+    if size <= DENSE:
+        table = np.full(size, -1, dtype=np.int32)
+        table[keys] = np.arange(len(keys), dtype=np.int32)
+        return lambda wanted: table[wanted]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
 
-    def find(self, keys: AnyArray) -> AnyArray:
-        """Return the numbers of keys (N,), -1 for a key that is missing."""
-        if self._table is not None:
-            return np.asarray(self._table[keys])
-        at = find(self._keys, keys)
-        return np.where(at < 0, -1, self._order[at])
+    def search(wanted: AnyArray) -> AnyArray:
+        at = find(ordered, wanted)
+        return np.where(at < 0, -1, order[at])
+
+    return search
 
 
 class SuccessorPairs:
@@ -42,17 +42,14 @@ class SuccessorPairs:
         self._states = model.states
         row = owners(model.successor_ptr)
         keys = np.sort(row * model.states + model.successors)  # np.unique takes ten times as long
-        self._keys = keys[np.append(True, keys[1:] != keys[:-1])]
-        self.rows: IntArray = self._keys // model.states
-        self.successors: IntArray = self._keys % model.states
-        self._numbers = KeyNumbers(self._keys, model.rows * model.states)
-
-    def __len__(self) -> int:
-        return len(self._keys)
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        self.rows: IntArray = keys // model.states
+        self.successors: IntArray = keys % model.states
+        self._numbers = numbering(keys, model.rows * model.states)
 
     def find(self, rows: AnyArray, successors: AnyArray) -> AnyArray:
         """Return the numbers of pairs (N,), -1 where the row does not lead to the successor."""
-        return self._numbers.find(rows * np.int64(self._states) + successors)
+        return self._numbers(rows * np.int64(self._states) + successors)
 
 
 class Index:
@@ -61,15 +58,15 @@ class Index:
     def __init__(self, model: FactoredMDP) -> None:
         if not model.variables:
             raise ModelError("Structure: must have variables, by which its states are observed.")
-        self.model = model
         self.packing = Packing(model.variables)
         self.packing.require_one_word()
         codes = self.packing.pack(model.valuations)[:, 0]
-        self.coded = KeyNumbers(codes, self.packing.domain).find  # states by their words
+        self.coded = numbering(codes, self.packing.domain)  # states by their words
         rows, at = np.arange(model.rows), (model.row_states, model.row_actions)
-        self._rows = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
-        self._rows[at] = rows
-        other = self._rows[at] != rows
+        # (S, actions) the row of every state and action; -1 where it is not enabled
+        self.rows = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
+        self.rows[at] = rows
+        other = self.rows[at] != rows
         if other.any():
             row = model.row_name(int(np.argmax(other)))
             raise ModelError(
@@ -84,10 +81,6 @@ class Index:
         inside = ((numbers >= packing.low) & (numbers < packing.low + packing.radix)).all(axis=1)
         codes = np.where(inside, packing.pack(numbers)[:, 0], 0)
         return np.where(inside, self.coded(codes), -1).astype(np.int64)
-
-    def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:
-        """Return the rows (N,) of actions (index into `model.actions`); -1 where not enabled."""
-        return np.asarray(self._rows[states, actions], dtype=np.int64)
 
 
 def absorbing(model: FactoredMDP) -> BoolArray:

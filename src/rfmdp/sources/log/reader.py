@@ -197,7 +197,7 @@ class LogReader:
         """Add rows and pairs of the model, -1 where it has none."""
         model, state, action, after = self._model, rows["state"], rows["action"], rows["next state"]
         readable = (state >= 0) & (action >= 0)
-        taken = rows["row"] = np.where(readable, self._index.rows(state, action), -1)
+        taken = rows["row"] = np.where(readable, self._index.rows[state, action], -1)
 
         def choice(i: int) -> str:
             return f"{model.actions[action[i]]!r} in {model.state_name(int(state[i]))}"
