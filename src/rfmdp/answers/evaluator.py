@@ -38,7 +38,7 @@ from rfmdp.outer.solution import Solution, Status
 from rfmdp.solving import solve
 from rfmdp.state_sets import NamedStates
 from rfmdp.temporal.hoa import HoaAutomaton
-from rfmdp.temporal.product import Product, first_states, make_product, with_automaton
+from rfmdp.temporal.product import Product, make_product, with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
@@ -247,7 +247,7 @@ def measure(
         product = make_product(written(model), request, interest)
         solution, quantity, verdict = measure(
             product.model, replace(spec, objective=product.objective(request)), bound,
-            inner=inner, limits=limits, interest=first_states(product, interest),
+            inner=inner, limits=limits, interest=product.first(interest),
         )  # fmt: skip
         met = None if verdict is None else _of_base(verdict, product)
         return replace(solution, product=product), _of_base(quantity, product), met

@@ -45,6 +45,7 @@ MOVES = 10_000_000  # between the pairs of such an automaton, reachable or not
 
 Solve = Callable[["Product", Spec, BoolArray], Solution]
 """Called as solve(product, specification of its model, states of interest)."""
+Pairs = tuple[IntArray, IntArray, IntArray]  # of a `Product`: states, memory, start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +71,10 @@ class Product:
     formula: PathFormula  # over arrays (S,) of `base`
     table: Table
     kind: Kind
+
+    def first(self, interest: BoolArray) -> BoolArray:
+        """Return the states (S',) with which plays from some states (S,) of the model begin."""
+        return np.isin(np.arange(self.model.states), self.start[interest])
 
     def objective(self, request: Temporal | TemporalReward) -> Objective:
         """Return the objective on the product model."""
@@ -97,7 +102,7 @@ def solve_temporal(model: FactoredMDP, spec: Spec, interest: BoolArray, solve: S
     assert isinstance(request, Temporal | TemporalReward)
     product = make_product(model, request, interest)
     on_product = replace(spec, objective=product.objective(request))
-    solution = solve(product, on_product, first_states(product, interest))
+    solution = solve(product, on_product, product.first(interest))
     return replace(solution, product=product)
 
 
@@ -117,13 +122,6 @@ def with_automaton(spec: Spec, automaton: HoaAutomaton | None) -> Spec:
             f"other, or joined by & and |; found {spec}."
         )
     return replace(spec, objective=replace(spec.objective, automaton=automaton))
-
-
-def first_states(product: Product, interest: BoolArray) -> BoolArray:
-    """Return the states (S',) with which plays from some states (S,) of the model begin."""
-    states = np.zeros(product.model.states, dtype=np.bool_)
-    states[product.start[interest]] = True
-    return states
 
 
 def on_product(model: FactoredMDP, spec: Spec) -> tuple[FactoredMDP, Spec]:
@@ -179,8 +177,8 @@ def make_product(
     named = zip(formula.names, arrays, strict=True)
     formula = replace(formula, atoms=tuple(NamedStates(*pair) for pair in named))
     explorer = _Explorer(base, automaton, arrays)
-    states, memory, start, table = explorer.run(first | base.label("init"))
-    return product_of_pairs(base, states, memory, start, formula, table, automaton.kind)
+    pairs, table = explorer.run(first | base.label("init"))
+    return product_of_pairs(base, pairs, formula, table, automaton.kind)
 
 
 def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP) -> PathFormula:
@@ -213,11 +211,8 @@ class _Explorer:
         self._decided = np.array([automaton.decided(0)])
         self._move_ptr = base.successor_ptr[base.row_ptr]  # of the moves of a state in all rows
 
-    def run(self, first: BoolArray) -> tuple[IntArray, IntArray, IntArray, Table]:
-        """Return states and memory of all pairs after some states (S,), and where these begin.
-
-        The last is what the automaton answered.
-        """
+    def run(self, first: BoolArray) -> tuple[Pairs, Table]:
+        """Return all pairs after some states (S,), and what the automaton answered."""
         begin = np.flatnonzero(first)
         memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
         reach = self._reach_at_once if self._closed() else self._reach_by_layers
@@ -230,7 +225,7 @@ class _Explorer:
         priority = np.array([self.automaton.priority(q) for q in met], dtype=np.int64)
         names = tuple(self.automaton.name(q) for q in met)
         table = Table(self.letters, self._delta[: len(met)], priority, self._decided, names)
-        return states, memories, start, table
+        return (states, memories, start), table
 
     def _closed(self) -> bool:
         """Ask a small automaton for all of its states; return whether these are all."""
@@ -299,15 +294,10 @@ class _Explorer:
 
 
 def product_of_pairs(
-    base: FactoredMDP,
-    states: IntArray,
-    memory: IntArray,
-    start: IntArray,
-    formula: PathFormula,
-    table: Table,
-    kind: Kind,
+    base: FactoredMDP, pairs: Pairs, formula: PathFormula, table: Table, kind: Kind
 ) -> Product:
     """Return the product over pairs of a state and a state of the automaton, see `Product`."""
+    states, memory, start = pairs
     code = _letter_codes(base.states, tuple(where(base, atom) for atom in formula.atoms))
     letter_codes = _letter_codes(len(table.letters), tuple(table.letters.T))
     order = np.argsort(letter_codes)

@@ -107,7 +107,9 @@ class LogReader:
         places = self._places(table)
         self.followed &= "episode" in places
         self.undated |= not {"episode", "time"} <= places.keys()
-        self.unread |= self._columns.get("reward", "") is None and "reward" in table.columns
+        self.unread |= (
+            self._columns.get("reward", "") is None and "reward" in table.data.schema.names
+        )
         first = 0
         for batch in table.read(list(dict.fromkeys(places.values()))):
             number = first + np.arange(batch.num_rows)
@@ -129,18 +131,19 @@ class LogReader:
         defaults |= {role: (role,) for role in ROLES} | {"time": ("t",)}
         if other := sorted(self._columns.keys() - defaults.keys()):
             raise DataError(f"columns: {other[0]!r} must be one of {', '.join(defaults)}.")
+        columns: list[str] = table.data.schema.names
         places: dict[str, str] = {}
         for meaning, names in defaults.items():
             word = self._columns.get(meaning)
             choices = names if word is None else (word,)
             taken = () if meaning in needed else places.values()
-            fitting = [c for c in choices if c in table.columns and c not in taken]
+            fitting = [c for c in choices if c in columns and c not in taken]
             if fitting and (meaning in needed or meaning not in self._columns):
                 places[meaning] = fitting[0]
             elif meaning in needed:
                 raise DataError(
                     f"{table.name}: must have a column for {meaning} "
-                    f"({' or '.join(map(repr, choices))}), has {', '.join(table.columns)}; say "
+                    f"({' or '.join(map(repr, choices))}), has {', '.join(columns)}; say "
                     f"which one it is (`columns={{{meaning!r}: NAME}}`)."
                 )
         return places

@@ -38,12 +38,6 @@ class LogTable:
     name: str  # for messages
     data: Any  # a dataset of Arrow
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of its columns."""
-        names: list[str] = self.data.schema.names
-        return names
-
     def read(self, columns: list[str]) -> Iterator[Any]:
         """Yield record batches with some columns."""
         try:
