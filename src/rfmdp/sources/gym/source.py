@@ -9,10 +9,8 @@ Every step is one observed transition: the state before it, the action, and the 
   several, the start is random: its distribution is the environment's, and learned from what resets
   give. A guarantee is for the worst start, and beside it for the mean over starts.
 
-A step is a call of the environment, two looks into lists (the row of a state, and its action) and
-one into a dictionary (the state of an observation). Transitions are counted in compiled code: those
-of many episodes at a time, as often as their number grows by a small share, so that the learner
-plans anew about when it wants to.
+Transitions are counted in compiled code: those of many episodes at a time, as often as their number
+grows by a small share, so that the learner plans anew about when it wants to.
 """
 
 from __future__ import annotations

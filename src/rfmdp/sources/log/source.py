@@ -3,10 +3,9 @@
     log = read_log(model, "log.parquet", selection="none")
     run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
 
-One pass checks every row of the data. A second one counts outcomes of a learning model, what its
-assumptions are checked by, and rewards. Both take as much memory as the model, however large the
-data are. A guarantee needs all transitions, whatever their outcome: people declare that
-(`selection: none`), and what the data can tell about it is checked.
+One pass checks every row of the data, a second one counts. Both take as much memory as the model,
+however large the data are. A guarantee needs all transitions, whatever their outcome: people
+declare that (`selection: none`), and what the data can tell about it is checked.
 """
 
 from __future__ import annotations
