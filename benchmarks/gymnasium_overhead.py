@@ -49,17 +49,15 @@ class Timed(rf.GymSource):
 
     def sampler(self, counted, evidence=None):
         """Return a sampler whose time is added up."""
-        walker = super().sampler(counted, evidence)
-        plain = walker.run_until
+        run_until = super().sampler(counted, evidence)
 
-        def run_until(*words):
+        def timed(*words):
             began = time.process_time()
-            done = plain(*words)
+            done = run_until(*words)
             self.seconds += time.process_time() - began
             return done
 
-        walker.run_until = run_until
-        return walker
+        return timed
 
 
 def learned(env, goal, trajectories, length):

@@ -109,12 +109,11 @@ from .sets.families import (
 )
 from .sets.marginals import Marginals as Marginals
 from .solving import evaluate as evaluate, solve as solve
+from .sources.gym.models import gym_model as gym_model, gym_structure as gym_structure
 from .sources.gym.source import GymSource as GymSource
-from .sources.gym.structure import gym_structure as gym_structure
-from .sources.gym.table import gym_model as gym_model
 from .sources.log.source import Log as Log, read_log as read_log
-from .sources.source import Simulated as Simulated
-from .sources.structure import (
+from .sources.source import (
+    Simulated as Simulated,
     Structure as Structure,
     unknown as unknown,
     unknown_move as unknown_move,

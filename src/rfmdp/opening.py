@@ -70,7 +70,7 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
     """
     path = Path(name)
     if str(name).startswith(GYM):
-        from rfmdp.sources.gym.table import gym_model
+        from rfmdp.sources.gym.models import gym_model
 
         return Blueprint(str(name), made=gym_model(str(name)[len(GYM) :]))
     if names_domain(name):

@@ -37,7 +37,7 @@ from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
-from rfmdp.temporal.solve import solve_temporal, with_automaton, with_memory
+from rfmdp.temporal.product import solve_temporal, with_automaton, with_memory
 from rfmdp.types import FloatArray
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
-from rfmdp.sources.tally import count_transitions
+from rfmdp.sources.transitions import Tally
 
 from .tiny import REACH, distinct_factored, identified, random_factored
 
@@ -150,7 +150,9 @@ def test_counts_from_transitions(granularity):
     ids = identified(distinct_factored(0), granularity)
     model = ids.model
     rows = np.repeat(np.arange(model.rows), np.diff(model.successor_ptr))
-    counts = count_transitions(ids.model, rows, model.successors).counts
+    tally = Tally.empty(ids.model)
+    tally.add(ids.model, rows, model.successors)
+    counts = tally.counts
     expected = np.zeros(len(model.marginals.nominal), dtype=np.int64)
     for row in range(model.rows):
         own = model.row_marginals[slice(*model.marginal_ptr[row : row + 2])]
@@ -160,7 +162,7 @@ def test_counts_from_transitions(granularity):
             expected[part] += size // model.marginals.sizes[j]
     assert np.array_equal(counts, expected)
     with pytest.raises(ModelError, match="void"):
-        count_transitions(ids.model, np.array([0]), np.array([10]))
+        Tally.empty(ids.model).add(ids.model, np.array([0]), np.array([10]))
 
 
 def test_rows_of_one_action_are_told_apart():

@@ -34,8 +34,7 @@ from rfmdp.solving import solve
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record
-from rfmdp.sources.source import Source
-from rfmdp.sources.structure import Structure
+from rfmdp.sources.source import Source, Structure
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
 

@@ -8,8 +8,7 @@ from rfmdp.learning.identifiers import Granularity, Identifiers, identify
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.sets.families import Singleton
-from rfmdp.sources.source import counted_truth
-from rfmdp.sources.structure import Structure
+from rfmdp.sources.source import Structure, counted_truth
 
 REACH = Spec(Reach("goal"), MAX, MIN)
 COST = Spec(ReachReward("goal", "cost"), MIN, MAX)

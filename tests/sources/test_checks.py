@@ -16,10 +16,11 @@ from rfmdp.sources.checks import (
     INDEPENDENCE,
     MARKOV,
     SHARING,
+    SPREADS,
     STATIONARITY,
     Evidence,
+    log_e_values,
 )
-from rfmdp.sources.e_values import SPREADS, log_e_values
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.simulator import record

@@ -16,7 +16,7 @@ from rfmdp.sources.log import tables
 from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of, write_log
 from rfmdp.sources.simulator import record
-from rfmdp.sources.tally import count_transitions
+from rfmdp.sources.transitions import Tally
 
 from .logs import changed, log_table, machines
 
@@ -40,7 +40,8 @@ def test_counts_are_those_of_the_transitions(granularity, monkeypatch):
     truth = machines()
     data = record(truth, None, 9, 50, seed=4)
     counted = identified(truth, granularity).model
-    expected = count_transitions(counted, data.rows, data.successors)
+    expected = Tally.empty(counted)
+    expected.add(counted, data.rows, data.successors)
     log = read_log(truth, table_of(truth, data), selection="none")
     tally, evidence = log.tally(counted)
     assert (tally.counts == expected.counts).all()

@@ -8,7 +8,7 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import simulate as kernels
 from rfmdp.sources import simulator
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
-from rfmdp.sources.tally import Tally
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import frozen
 
 

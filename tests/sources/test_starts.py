@@ -176,7 +176,7 @@ def coins():
 
 def hidden(model):
     """Return the structure of a model."""
-    return rf.sources.structure.Structure.of(model).model
+    return rf.sources.source.Structure.of(model).model
 
 
 def test_a_start_that_was_not_declared_voids_the_run():

@@ -18,10 +18,9 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
-from rfmdp.sources import index as index_module
-from rfmdp.sources.index import Index
-from rfmdp.sources.source import Simulated, counted_truth
-from rfmdp.sources.structure import Structure, unknown
+from rfmdp.sources import transitions as index_module
+from rfmdp.sources.source import Simulated, Structure, counted_truth, unknown
+from rfmdp.sources.transitions import Index
 
 COIN = """mdp
 module m
@@ -154,9 +153,9 @@ def test_index_finds_states_and_rows(dense, monkeypatch):
     values = np.array([[0], [1], [2], [3], [-1]])
     assert index.states(values).tolist() == [*(model.find(x=x) for x in range(3)), -1, -1]
     risky = model.actions.index("risky")
-    row = int(index.rows(np.array([model.find(x=0)]), np.array([risky]))[0])
+    row = int(index.rows[model.find(x=0), risky])
     assert model.row_name(row) == "(x=0), action risky"
-    assert index.rows(np.array([model.find(x=1)]), np.array([risky])).tolist() == [-1]
+    assert index.rows[model.find(x=1), risky] == -1
 
 
 def test_two_choices_of_one_name_cannot_be_observed():
@@ -165,4 +164,4 @@ def test_two_choices_of_one_name_cannot_be_observed():
         warnings.simplefilter("ignore")
         model = parse_prism(COIN.replace("[known]", "[risky]"))
     with pytest.raises(ModelError, match=r"\(x=0\), action risky must be one choice"):
-        Index(model).rows(np.array([0]), np.array([0]))
+        Index(model)

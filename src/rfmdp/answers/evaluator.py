@@ -35,8 +35,7 @@ from rfmdp.outer.solution import Solution, Status
 from rfmdp.solving import solve
 from rfmdp.state_sets import NamedStates
 from rfmdp.temporal.hoa import HoaAutomaton
-from rfmdp.temporal.product import Product, make_product
-from rfmdp.temporal.solve import first_states, with_automaton
+from rfmdp.temporal.product import Product, make_product, with_automaton
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
@@ -181,7 +180,7 @@ class PropertyEvaluator:
         if isinstance(request, Temporal | TemporalReward):
             product = make_product(written(model), request, interest)
             spec = replace(spec, objective=product.objective(request))
-            begins = first_states(product, interest)
+            begins = product.first(interest)
             solution, quantity, verdict = self._solved(product.model, spec, False, bound, begins)
             met = None if verdict is None else _of_base(verdict, product)
             return replace(solution, product=product), _of_base(quantity, product), met

@@ -104,7 +104,7 @@ def evaluate(
     """
     from rfmdp.cli.models import property_and_model
     from rfmdp.cli.solve import json_number, proven_side
-    from rfmdp.temporal.solve import on_product
+    from rfmdp.temporal.product import on_product
 
     request, subject = property_and_model(model, props, prop, const, radius)
     spec = request.spec(subject, settled=not subject.uncertain)
@@ -167,7 +167,7 @@ def simulate(
     from rfmdp.outer.problem import unfolded
     from rfmdp.policies.induced import resolved
     from rfmdp.sources.log.tables import check_ending, write_log
-    from rfmdp.temporal.solve import on_product
+    from rfmdp.temporal.product import on_product
 
     args.check_positive(trajectories=trajectories, length=length)
     check_writable(record)

@@ -259,8 +259,8 @@ def _product(
     formula = PathFormula(field(words, "text", str), tree, atoms)
     kind = Kind[field(header, "kind", str)]
     try:
-        states, memory, start = (base_arrays[name] for name in ("states", "memory", "start"))
-        return product_of_pairs(base, states, memory, start, formula, table, kind)
+        pairs = base_arrays["states"], base_arrays["memory"], base_arrays["start"]
+        return product_of_pairs(base, pairs, formula, table, kind)
     except IndexError as error:
         raise FileError(f"product: its parts must fit each other ({error})") from None
 

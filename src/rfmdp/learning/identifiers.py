@@ -25,7 +25,7 @@ from rfmdp.model.derived import joint_successors
 from rfmdp.ragged import alike, entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.structure import Structure, equal_numbers, informed
+from rfmdp.sources.source import Structure, equal_numbers, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"

@@ -38,7 +38,7 @@ from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
-from rfmdp.sources.gym.table import EXPECTED
+from rfmdp.sources.gym.models import EXPECTED
 from rfmdp.sources.source import Simulated, Source
 from rfmdp.state_sets import NamedStates, StateSet
 

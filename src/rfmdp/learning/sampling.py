@@ -15,7 +15,7 @@ from rfmdp.outer.problem import Form, row_rewards
 from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
-from rfmdp.sources.tally import Tally
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 GROWTH = 1.1  # sets to plan with are made anew when the visits grew by this factor
@@ -127,7 +127,8 @@ class Sampling:
         """Take note of what new visits paid, if rewards are learned."""
         if self.unknown is not None and self._payer is not None:
             self.unknown.take(self.seen.visits, self._payer)
-            self.unknown.check_ends(self.learned.model, self.setup.source.last)
+            last = np.array(sorted(self.setup.source.last), dtype=np.int64)
+            self.unknown.check_ends(self.learned.model, last)
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that `restore` needs."""

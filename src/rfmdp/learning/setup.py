@@ -28,8 +28,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.record import Assumption, described
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.log.source import Log
-from rfmdp.sources.source import Source
-from rfmdp.sources.structure import digest_of, informed
+from rfmdp.sources.source import Source, digest_of, informed
 from rfmdp.types import AnyArray, FloatArray
 
 START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts

@@ -44,12 +44,10 @@ from rfmdp.sources.simulator import (
     DrawnTrajectories,
     Simulator,
     Trajectories,
-    Transitions,
     behaviour_of,
     record,
 )
-from rfmdp.temporal.product import make_product
-from rfmdp.temporal.solve import with_memory
+from rfmdp.temporal.product import make_product, with_memory
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -144,7 +142,7 @@ class Scene:
             lost = int(np.count_nonzero(~reached[still]))
         return float(np.mean(stop[final])), lost / final.size
 
-    def record(self, length: int, trajectories: int, seed: int) -> Transitions:
+    def record(self, length: int, trajectories: int, seed: int) -> DrawnTrajectories:
         """Return all transitions of a simulation, as transitions of `behind`."""
         stop = self.measured.stop
         transitions = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)

@@ -26,7 +26,7 @@ from rfmdp.ragged import (
 from rfmdp.rounding import SUM_SLACK, one_minus
 from rfmdp.sets.boxes import box_centres, normalised, tighten
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sources.structure import informed
+from rfmdp.sources.source import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 ARRAYS = ("counts", "totals", "nominal", "lower", "upper", "radius")

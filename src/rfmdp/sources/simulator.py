@@ -13,7 +13,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.tally import Tally
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 MOST = 500_000_000  # transitions that are recorded at once
@@ -56,12 +56,15 @@ class Trajectories:
 
 @dataclass(slots=True, eq=False)
 class DrawnTrajectories:
-    """What some trajectories gave."""
+    """What some trajectories gave; their N steps are empty unless they are traced."""
 
     counts: IntArray  # (O,) outcomes of the marginals
     returns: FloatArray  # (trajectories,)
     final: IntArray  # (trajectories,) last states
+    lengths: IntArray  # (trajectories,) their steps
     steps: int
+    rows: Int32Array  # (N,) that were taken, in their order; a row says state and action
+    successors: Int32Array  # (N,)
 
 
 class Simulator:
@@ -90,52 +93,50 @@ class Simulator:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
+        traced: bool = False,
     ) -> DrawnTrajectories:
         """Run trajectories, some at a time, so that Ctrl-C ends them; rows pay `reward` (R,)."""
         paid = NO_FLOATS if reward is None else np.ascontiguousarray(reward), float(discount)
         counts = np.zeros(len(self.model.marginals.nominal), dtype=np.int64)
+        tally = Tally(counts, NO_INTS, NO_INTS, NO_INTS)
         returns, steps = np.empty(request.count), 0
         final, lengths = np.empty((2, request.count), dtype=np.int64)
+        most = request.count * request.length if traced else 0
+        rows, successors = np.empty((2, most), dtype=np.int32)
         size = max(1, SLICE // max(request.length, 1))
         for begin in range(0, request.count, size):
             end = min(begin + size, request.count)
             batch = replace(request, first=request.first + begin, count=end - begin)
             ends = returns[begin:end], final[begin:end], lengths[begin:end]
-            steps += self.call(batch, (counts, NO_INTS, NO_INTS), paid=paid, ends=ends)[1]
-        return DrawnTrajectories(counts, returns, final, steps)
+            trace = rows[steps:], successors[steps:]
+            steps += self.run_until(batch, NO_INTS, tally, paid=paid, ends=ends, trace=trace)[1]
+        rows, successors = rows[:steps], successors[:steps]
+        return DrawnTrajectories(counts, returns, final, lengths, steps, rows, successors)
 
-    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
-        """Run until a marginal's total reaches its limit; return (trajectories, steps) done."""
-        return self.call(request, tally.kernel, limit=limit)
-
-    def call(
+    def run_until(
         self,
         request: Trajectories,
-        tally: tuple[IntArray, IntArray, IntArray],
+        limit: IntArray,
+        tally: Tally,
         *,
         paid: tuple[FloatArray, float] = (NO_FLOATS, 1.0),
-        limit: IntArray = NO_INTS,
         ends: tuple[FloatArray, IntArray, IntArray] = (NO_FLOATS, NO_INTS, NO_INTS),
         trace: tuple[Int32Array, Int32Array] = (NO_ROWS, NO_ROWS),
     ) -> tuple[int, int]:
-        """Call `kernels.simulate.run_trajectories`; return (trajectories, steps) done."""
+        """Run until a marginal's total reaches its limit; return (trajectories, steps) done.
+
+        What else is asked of `kernels.simulate.run_trajectories` is written to `ends` and `trace`.
+        """
         from rfmdp.kernels.simulate import run_trajectories
 
         behaviour = request.behaviour.rows, request.behaviour.other
         which = request.length, request.seed, request.first, request.count
         limits = self.model.row_marginals, frozen(limit)
-        arguments = self._world, behaviour, which, (frozen(paid[0]), paid[1]), tally, limits
-        done, steps = run_trajectories(*arguments, ends, trace)
+        payment = frozen(paid[0]), paid[1]
+        done, steps = run_trajectories(
+            self._world, behaviour, which, payment, tally.kernel, limits, ends, trace
+        )
         return int(done), int(steps)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Transitions:
-    """Rows that were taken and the states that followed, in their order."""
-
-    rows: Int32Array  # (N,) of the model; a row says state and action
-    successors: Int32Array  # (N,)
-    lengths: IntArray  # (trajectories,) transitions of every trajectory
 
 
 def record(
@@ -145,7 +146,7 @@ def record(
     trajectories: int,
     seed: int = 0,
     stop: BoolArray | None = None,
-) -> Transitions:
+) -> DrawnTrajectories:
     """Simulate trajectories of at most `steps` steps and return all their transitions.
 
     `stop` (S,) are states in which a trajectory ends early. The trajectories are `simulate`'s.
@@ -154,18 +155,8 @@ def record(
         raise ModelError(
             f"record: 1 <= steps * trajectories <= {MOST} must hold, found {steps}, {trajectories}."
         )
-    simulator, behaviour = Simulator(model, stop), behaviour_of(model, policy)
-    rows = np.empty(steps * trajectories, dtype=np.int32)
-    successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
-    counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
-    request = Trajectories(behaviour, steps, trajectories, seed)
-    _, used = simulator.call(
-        request,
-        (counts, NO_INTS, NO_INTS),
-        ends=(np.empty(trajectories), np.empty_like(lengths), lengths),
-        trace=(rows, successors),
-    )
-    return Transitions(rows[:used], successors[:used], lengths)
+    request = Trajectories(behaviour_of(model, policy), steps, trajectories, seed)
+    return Simulator(model, stop).run(request, traced=True)
 
 
 def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:
@@ -184,17 +175,12 @@ def behaviour_of(model: FactoredMDP, policy: Policy | Behaviour | None) -> Behav
         return Behaviour.uniform(model)
     if isinstance(policy, Policy):
         policy = Behaviour(policy.rows)
-    if not isinstance(policy, Behaviour):
+    rows = policy.rows if isinstance(policy, Behaviour) else np.empty((0, 0), dtype=np.int64)
+    if rows.shape[1:] != (model.states,) or np.any(
+        (rows != -1) & ((rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:]))
+    ):
         raise UnsupportedError(
-            f"simulate: must be given a policy, a behaviour or None, found a "
-            f"{type(policy).__name__}."
-        )
-    rows = policy.rows
-    fits = rows.shape[1:] == (model.states,) and bool(
-        np.all((rows == -1) | ((rows >= model.row_ptr[:-1]) & (rows < model.row_ptr[1:])))
-    )
-    if not fits:
-        raise UnsupportedError(
-            "simulate: the policy must name a row of its own for each state of the model, or -1."
+            "simulate: must be given a policy or a behaviour that names a row of its own, or -1, "
+            f"for each state of the model, or None; found a {type(policy).__name__}."
         )
     return policy

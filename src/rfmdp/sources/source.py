@@ -1,33 +1,202 @@
-"""Sources of samples: everything that a learner may ask them.
+"""Sources of samples, everything that a learner may ask them, and what is known: structures.
 
-A source says what is known: its `structure` has states, rows, successors, rewards, labels, and sets
-of distributions that are possible at all. It either draws trajectories under a behaviour that the
-learner plans, or hands over what was recorded (`log.source.Log`). The learner counts outcomes of a
-*learning model*, which has the states and rows of the structure, and identifiers as marginals. It
-never looks at true probabilities; only the reported performance of a policy uses them.
+A structure is described like any model, by `rfmdp.build` or in the PRISM language, with sets in
+place of probabilities. `unknown(k)`, in PRISM `[0,1]`, says nothing but that there are k outcomes.
+A narrower set is prior knowledge: what is learned is intersected with it.
+
+    coin = build({"x": (0, 1)}, [Action("toss", [Move("x", unknown(2), heads_or_tails)])], ...)
+    run = learn(GymSource(env, coin), 'Pmaxmin=? [ F "goal" ]')
+
+A model in which every set is a point is a truth: the learner sees none of its numbers. It may only
+know which of them are equal (for ties). If some set is no point, all sets are knowledge.
+
+    variables = {"a": (0, 1), "b": (0, 1)}
+    wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
+
+is a dynamic Bayesian network. Moves that are made for each action are unknowns of their own for
+each action; a move that several actions share is one unknown.
+
+A source either draws trajectories under a behaviour that the learner plans, or hands over what was
+recorded (`log.source.Log`). The learner counts outcomes of a *learning model*, which has the states
+and rows of the structure, and identifiers as marginals. It never looks at true probabilities; only
+the reported performance of a policy uses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import joint_successors
+from rfmdp.model.description import Assignment, Move, States
 from rfmdp.outer.problem import row_rewards
-from rfmdp.ragged import owners, segment_lengths, segment_sum
+from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum
+from rfmdp.record import Assumption
+from rfmdp.sets.boxes import box_centres
+from rfmdp.sets.families import Interval
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.simulator import Simulator, Trajectories
-from rfmdp.sources.structure import Structure, digest_of, structure_of
-from rfmdp.sources.tally import Tally, shown_outcomes
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.sources.transitions import Tally, shown_outcomes
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
+MOST = 1_000_000  # unknowns of one move
 NOMINAL = "the system is a simulation, with the nominal members of the model's sets"
+
+Domains: TypeAlias = Mapping[str, tuple[int, int]]
+Effect: TypeAlias = Callable[[States], Assignment]
+
+
+def unknown(outcomes: int) -> Interval:
+    """Return the set of all distributions over some outcomes.
+
+    Every call is an unknown of its own; the same object, wherever it is used, is the same one.
+    """
+    if outcomes < 1:
+        raise ModelError(f"unknown: there must be at least one outcome, found {outcomes}.")
+    return Interval(np.zeros(outcomes), np.ones(outcomes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """States, rows and successors of a system, and what is known of its probabilities."""
+
+    model: FactoredMDP  # its boxes are what is known of every marginal; the centres mean nothing
+    alike: IntArray | None = None  # (M,) the same number: written with equal probabilities
+
+    @staticmethod
+    def of(model: FactoredMDP) -> Structure:
+        """Return what a learner may know of a model; see the module's docstring.
+
+        Sets that are no boxes are known by the bounds of their entries.
+        """
+        sets = model.marginals
+        model = model.with_provenance(text="")  # which has the probabilities
+        if np.all(sets.kind == Kind.SINGLETON):
+            lower = np.where(np.repeat(sets.sizes == 1, sets.sizes), 1.0, 0.0)
+            hidden = _centred(sets.outcome_ptr, lower, np.ones(len(lower)))
+            alike = equal_numbers(sets.outcome_ptr, sets.nominal)
+            return Structure(model.with_marginals(hidden), alike)
+        return Structure(model.with_marginals(_centred(sets.outcome_ptr, sets.lower, sets.upper)))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee that uses prior knowledge assumes."""
+        count = int(informed(self.model.marginals).sum())
+        if not count:
+            return ()
+        return (Assumption("prior", informed=count, marginals=len(self.model.marginals)),)
+
+
+def informed(sets: Marginals) -> BoolArray:
+    """Return which sets exclude some distribution over their outcomes, (M,)."""
+    several = np.repeat(sets.sizes > 1, sets.sizes)
+    narrow = ((sets.lower > 0.0) | (sets.upper < 1.0)) & several
+    return segment_any(narrow, sets.outcome_ptr)
+
+
+def equal_numbers(ptr: IntArray, numbers: FloatArray) -> IntArray:
+    """Return for every marginal (M,) the first one with equal numbers (O,), to 12 digits."""
+    same = np.arange(len(ptr) - 1)
+    sizes = segment_lengths(ptr)
+    rounded = np.round(numbers, 12) + 0.0
+    for size in np.unique(sizes):
+        which = np.flatnonzero(sizes == size)
+        lines = rounded[ptr[which][:, None] + np.arange(size)]
+        _, first, number = np.unique(lines, axis=0, return_index=True, return_inverse=True)
+        same[which] = which[first[number.reshape(-1)]]
+    return same
+
+
+def structure_of(model: FactoredMDP) -> str:
+    """Return a digest of what transitions refer to."""
+    arrays = (model.row_ptr, model.successor_ptr, model.successors, model.row_actions)
+    return digest_of(*(np.asarray(array, dtype=np.int64) for array in arrays))
+
+
+def digest_of(*arrays: AnyArray) -> str:
+    """Return the SHA-256 digest of the bytes of some arrays, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _centred(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> Marginals:
+    """Return boxes whose nominal members say nothing: the same fraction of every width."""
+    return Marginals.from_boxes(ptr, lower, upper, box_centres(ptr, lower, upper))
+
+
+def unknown_move(
+    variables: Domains,
+    variable: str,
+    *,
+    parents: Sequence[str] = (),
+    effects: Sequence[Effect] | None = None,
+    prior: Interval | None = None,
+) -> Move:
+    """Return a move with an unknown distribution for every combination of values of its parents.
+
+    Parameters
+    ----------
+    variables
+        Domains of all variables, as `build` takes them.
+    variable
+        The variable, or any name of a factor if `effects` are given.
+    parents
+        Variables on which the distribution depends, beside the action.
+    effects
+        The possible outcomes, each a function from states to new values; by default all values
+        of the variable.
+    prior
+        What is known of each of the distributions; by default nothing.
+
+    Examples
+    --------
+    >>> move = unknown_move({"x": (0, 4), "wet": (0, 1)}, "x", parents=["wet"],
+    ...                     effects=[lambda s: {}, lambda s: {"x": np.minimum(s.x + 1, 4)}])
+    >>> len(move.marginals), move.marginals[0].size
+    (2, 2)
+    """
+    for name in (*parents, *(() if effects else (variable,))):
+        if name not in variables:
+            raise ModelError(
+                f"unknown_move: {name} must be one of the variables {', '.join(variables)}."
+            )
+    low, high = variables.get(variable, (0, 0))
+    outcomes = len(effects) if effects else high - low + 1
+    if prior is not None and prior.size != outcomes:
+        raise ModelError(
+            f"unknown_move: the prior of {variable} must have {outcomes} outcomes, found "
+            f"{prior.size}."
+        )
+    sizes = [variables[name][1] - variables[name][0] + 1 for name in parents]
+    if math.prod(sizes) > MOST:
+        raise UnsupportedError(
+            f"unknown_move: {variable} must have at most {MOST} combinations of parents, found "
+            f"{math.prod(sizes)}; give fewer parents, or a dependency function (`Move`)."
+        )
+
+    def identify(states: States) -> IntArray:
+        code = np.zeros(len(states), dtype=np.int64)
+        for name, size in zip(parents, sizes, strict=True):
+            code = code * size + states[name] - variables[name][0]
+        return code
+
+    def effect(states: States, identifier: IntArray, outcome: int) -> Assignment:
+        return effects[outcome](states) if effects else {variable: low + outcome}
+
+    # each is an object of its own: the same one would be the same unknown
+    bounds = unknown(outcomes) if prior is None else prior
+    sets = [Interval(bounds.lower, bounds.upper) for _ in range(math.prod(sizes))]
+    return Move(variable, sets, effect, identify)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,25 +240,16 @@ class Source:
 
     structure: Structure
     """What is known."""
+    words: Mapping[str, str]
+    """What tells this source from others, by name; a resumed run needs the same."""
+    assumptions: tuple[str, ...] = ()
+    """What a guarantee assumes about the source beside independent draws."""
     random_start: bool = False
     """Whether a distribution of the source says in which initial state a trajectory starts."""
     observed: bool = False
     """Whether draws may be other than declared, so that samples are to be checked."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes about the source beside independent draws."""
-        return ()
-
-    @property
-    def last(self) -> IntArray:
-        """States in which episodes were over for ever, ascending: nothing was paid there."""
-        return np.empty(0, dtype=np.int64)
-
-    @property
-    def words(self) -> dict[str, str]:
-        """What tells this source from others, by name; a resumed run needs the same."""
-        raise NotImplementedError
+    last: Collection[int] = ()
+    """States in which episodes were over for ever: nothing was paid there."""
 
     def payer(self, reward: str) -> Payer:
         """Return what says which rewards were paid."""
@@ -115,7 +275,7 @@ class Simulated(Source):
         The truth.
     known
         The same model with sets in place of probabilities: what the learner may know. By default
-        the model says it itself; see `rfmdp.sources.structure`.
+        the model says it itself; see `rfmdp.sources.source`.
     ends : (S,)
         Where trajectories end; nowhere by default.
     """
@@ -130,30 +290,21 @@ class Simulated(Source):
         self._truth, self._ends = model, ends
         self._counted: tuple[FactoredMDP, FactoredMDP] | None = None  # the last one, with numbers
         self.structure = Structure.of(model if known is None else known)
-        if known is not None and structure_of(known) != structure_of(model):
+        structure = structure_of(model)
+        if known is not None and structure_of(known) != structure:
             raise ModelError(
                 "Simulated: what is known must have the states, rows and successors of the truth; "
                 "they differ. Build both from one description."
             )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Which probabilities were drawn from, if the model has sets."""
-        return () if np.all(self._truth.marginals.kind == Kind.SINGLETON) else (NOMINAL,)
-
-    @property
-    def words(self) -> dict[str, str]:
-        """Simulation, of this structure with these probabilities, and where it ends."""
-        marginals = self._truth.marginals
-        words = {
-            "source": "simulation",
-            "structure": structure_of(self._truth),
-            "probabilities": digest_of(marginals.outcome_ptr, marginals.nominal),
-        }
-        if self._ends is not None:
-            ends = f"{int(self._ends.sum())} states {digest_of(self._ends)[:16]}"
-            words["trajectories end in"] = ends
-        return words
+        sets = model.marginals
+        self.assumptions = () if np.all(sets.kind == Kind.SINGLETON) else (NOMINAL,)
+        probabilities = digest_of(sets.outcome_ptr, sets.nominal)
+        self.words = {
+            "source": "simulation", "structure": structure, "probabilities": probabilities
+        }  # fmt: skip
+        if ends is not None:
+            places = f"{int(ends.sum())} states {digest_of(ends)[:16]}"
+            self.words["trajectories end in"] = places
 
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what draws and counts; it draws as declared, so there is nothing to check."""
@@ -180,7 +331,7 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     _, slots = np.unique(counted.row_marginals, return_index=True)
     rows = np.unique(owners(counted.marginal_ptr)[slots])
     sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
-    pair, slot, outcome = shown_outcomes(counted, np.repeat(rows, sizes), targets).entries()
+    pair, slot, outcome, _ = shown_outcomes(counted, np.repeat(rows, sizes), targets)
     ptr = counted.marginals.outcome_ptr
     first = np.isin(slot, slots)
     place = ptr[counted.row_marginals[slot]] + outcome

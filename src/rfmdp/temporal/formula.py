@@ -20,10 +20,9 @@ of these is decided for ever once no part changes any more: parts that are still
 if they are co-safe, satisfied if they are safe. That is the priority of the state: 1 or 2.
 
 A *recurrent* formula asks for one thing again and again, G (a | F b), or from some time on,
-F (a & G b). It has one operator u without a last step inside, and u over state formulas. Then u is
-either pending or not. All that is pending at a time is settled by the same letter, so G (...) holds
-if u is settled for ever again (priority 2, else 1), and F (...) if u is not violated for ever again
-(priority 3, else 2).
+F (a & G b), with one operator inside, without a last step and over state formulas. G (...) holds if
+that is settled for ever again (priority 2, else 1), F (...) if it is not violated for ever again
+(priority 3, else 2); see docs/soundness.md.
 
 >>> step = ("&", ("atom", 0), ("X", ("atom", 1)))
 >>> until = Progression(("U", ("true",), step, 0, None), ("a", "b"))
@@ -35,10 +34,10 @@ if u is settled for ever again (priority 2, else 1), and F (...) if u is not vio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from rfmdp.errors import UnsupportedError
 
@@ -46,6 +45,7 @@ Tree: TypeAlias = tuple[Any, ...]
 Letter: TypeAlias = tuple[bool, ...]
 Clause: TypeAlias = frozenset[Tree]  # literals that must all hold
 Obligation: TypeAlias = frozenset[Clause]  # of which one must hold: a minimal normal form
+Meaning = TypeVar("Meaning")
 
 YES: Obligation = frozenset({frozenset()})
 NO: Obligation = frozenset()
@@ -64,27 +64,43 @@ class Kind(Enum):
     GENERAL = "neither co-safe nor safe"
 
 
-class Progression:
-    """The automaton of a formula; its states get their numbers as they are met, 0 is the first."""
+class Automaton(Generic[Meaning]):
+    """A deterministic complete automaton; its states get numbers as they are met, 0 is the first.
 
-    def __init__(self, tree: Tree, atoms: Sequence[str]) -> None:
-        self.atoms = tuple(atoms)
-        self._numbers: dict[Obligation, int] = {}
-        self._obligations: list[Obligation] = []
-        self._after = cache(self._progressed)
-        self._number(_obligation(normal(tree)))
-        self.kind = _kind(self._obligations[0])
-        self._persistent = self.kind is Kind.RECURRENT and _waits(normal(tree))
+    A word is accepted if the largest of the priorities that come for ever is even.
+    """
+
+    def __init__(self, first: Meaning) -> None:
+        self._numbers = {first: 0}
+        self._meaning = [first]
 
     @property
     def states(self) -> int:
         """The number of states that were met so far."""
-        return len(self._obligations)
+        return len(self._meaning)
+
+    def _number(self, meaning: Meaning) -> int:
+        number = self._numbers.setdefault(meaning, len(self._meaning))
+        if number == len(self._meaning):
+            self._meaning.append(meaning)
+        return number
+
+
+class Progression(Automaton[Obligation]):
+    """The automaton of a formula; its states are what is still to be satisfied."""
+
+    def __init__(self, tree: Tree, atoms: Sequence[str]) -> None:
+        self.atoms = tuple(atoms)
+        self._after = cache(self._progressed)
+        first = _obligation(normal(tree))
+        super().__init__(first)
+        self.kind = _kind(first)
+        self._persistent = self.kind is Kind.RECURRENT and _waits(normal(tree))
 
     def step(self, state: int, letter: Letter) -> int:
         """Return the state after a letter."""
         result = NO
-        for clause in self._obligations[state]:
+        for clause in self._meaning[state]:
             rest = YES
             for literal in clause:
                 rest = _both(rest, self._after(literal, letter))
@@ -93,44 +109,30 @@ class Progression:
 
     def priority(self, state: int) -> int:
         """Return 2 where a play that stays for ever is accepted, else 1; 3 of a recurrent F."""
-        clauses = self._obligations[state]
+        clauses = self._meaning[state]
         if any(not any(_waits(literal) for literal in clause) for clause in clauses):
             return ACCEPTING
         return VIOLATED if self._persistent else REJECTING
 
     def decided(self, state: int) -> bool:
         """Return whether nothing that follows can change the verdict."""
-        return self._obligations[state] in (YES, NO)
+        return self._meaning[state] in (YES, NO)
 
     def name(self, state: int) -> str:
         """Return what is still to be satisfied."""
         clauses = sorted(
-            " & ".join(sorted(self._text(literal) for literal in clause))
-            for clause in self._obligations[state]
+            " & ".join(sorted(written(literal, self.atoms.__getitem__) for literal in clause))
+            for clause in self._meaning[state]
         )
         return " | ".join(clauses) if any(clauses) else ("true" if clauses else "false")
-
-    def _number(self, obligation: Obligation) -> int:
-        number = self._numbers.setdefault(obligation, len(self._obligations))
-        if number == len(self._obligations):
-            self._obligations.append(obligation)
-        return number
 
     def _progressed(self, f: Tree, letter: Letter) -> Obligation:
         """Return what is left of a formula in normal form."""
         match f:
-            case ("true",):
-                return YES
-            case ("false",):
-                return NO
             case ("atom", k):
                 return YES if letter[k] else NO
             case ("not", k):
                 return NO if letter[k] else YES
-            case ("&", g, h):
-                return _both(self._after(g, letter), self._after(h, letter))
-            case ("|", g, h):
-                return _either(self._after(g, letter), self._after(h, letter))
             case ("X", g):
                 return _obligation(g)
             case ("U" | "R" as sign, g, h, i, j):
@@ -140,33 +142,32 @@ class Progression:
                     later = _obligation((sign, g, h, max(i - 1, 0), last))
                 later = meet(self._after(g, letter), later)
                 return later if i else join(self._after(h, letter), later)
-        raise AssertionError(f)
+        return _obligation(f, lambda part: self._after(part, letter))
 
-    def _text(self, f: Tree) -> str:
-        match f:
-            case ("atom", k):
-                return self._atom(k)
-            case ("not", k):
-                return f"!{self._atom(k)}"
-            case ("X", g):
-                return f"X {self._operand(g)}"
-            case ("&" | "|" as sign, g, h):
-                return f"{self._operand(g)} {sign} {self._operand(h)}"
-            case ("U", ("true",), h, i, j):
-                return f"F{_times(i, j)} {self._operand(h)}"
-            case ("R", ("false",), h, i, j):
-                return f"G{_times(i, j)} {self._operand(h)}"
-            case ("U" | "R" as operator, g, h, i, j):
-                return f"{self._operand(g)} {operator}{_times(i, j)} {self._operand(h)}"
-        return str(f[0])
 
-    def _atom(self, k: int) -> str:
-        text = self.atoms[k]
-        return text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})"
+def written(f: Tree, atom: Callable[[int], str]) -> str:
+    """Return a formula in normal form for people and for Spot; atoms by their names."""
 
-    def _operand(self, f: Tree) -> str:
-        text = self._text(f)
-        return f"({text})" if f[0] in ("&", "|", "U", "R") else text
+    def operand(g: Tree) -> str:
+        text = written(g, atom)
+        return f"({text})" if g[0] in ("&", "|", "U", "R") else text
+
+    match f:
+        case ("atom", k):
+            return atom(k) if re.fullmatch(r'\w+|"[^"]*"', atom(k)) else f"({atom(k)})"
+        case ("not", k):
+            return "!" + written(("atom", k), atom)
+        case ("X", g):
+            return f"X {operand(g)}"
+        case ("&" | "|" as sign, g, h):
+            return f"{operand(g)} {sign} {operand(h)}"
+        case ("U", ("true",), h, i, j):
+            return f"F{_times(i, j)} {operand(h)}"
+        case ("R", ("false",), h, i, j):
+            return f"G{_times(i, j)} {operand(h)}"
+        case ("U" | "R" as operator, g, h, i, j):
+            return f"{operand(g)} {operator}{_times(i, j)} {operand(h)}"
+    return str(f[0])
 
 
 def normal(tree: Tree, negated: bool = False) -> Tree:
@@ -188,18 +189,22 @@ def normal(tree: Tree, negated: bool = False) -> Tree:
     raise AssertionError(tree)
 
 
-def _obligation(f: Tree) -> Obligation:
-    """Return a formula in normal form as a Boolean function of what & and | join in it."""
+def _literal(f: Tree) -> Obligation:
+    return frozenset({frozenset({f})})
+
+
+def _obligation(f: Tree, part: Callable[[Tree], Obligation] = _literal) -> Obligation:
+    """Return a formula in normal form as a Boolean function of the parts that & and | join."""
     match f:
         case ("true",):
             return YES
         case ("false",):
             return NO
         case ("&", g, h):
-            return _both(_obligation(g), _obligation(h))
+            return _both(_obligation(g, part), _obligation(h, part))
         case ("|", g, h):
-            return _either(_obligation(g), _obligation(h))
-    return frozenset({frozenset({f})})
+            return _either(_obligation(g, part), _obligation(h, part))
+    return part(f)
 
 
 def _either(a: Obligation, b: Obligation) -> Obligation:
@@ -232,12 +237,12 @@ def _times(i: int, j: int | None) -> str:
 
 def _kind(obligation: Obligation) -> Kind:
     literals = frozenset[Tree]().union(*obligation)
-    if all(_is_co_safe(literal) for literal in literals):
+    untils, releases = ({f for f in literals if _has_unbounded(sign, f)} for sign in "UR")
+    if not releases:
         return Kind.CO_SAFE
-    if all(_is_safe(literal) for literal in literals):
+    if not untils:
         return Kind.SAFE
-    combined = all(_is_co_safe(literal) or _is_safe(literal) for literal in literals)
-    if combined:
+    if not untils & releases:
         return Kind.COMBINED
     return Kind.RECURRENT if _is_recurrent(literals) else Kind.GENERAL
 
@@ -246,17 +251,14 @@ def _is_recurrent(literals: frozenset[Tree]) -> bool:
     """Return whether they are one G over an U, or one F over a R, see above."""
     match list(literals):
         case [("R", ("false",), f, 0, None)]:
-            return _has_one("U", f)
+            wanted = "U"
         case [("U", ("true",), f, 0, None)]:
-            return _has_one("R", f)
-    return False
-
-
-def _has_one(sign: str, f: Tree) -> bool:
-    """Return whether a formula has one operator, without first and last step, over atoms."""
+            wanted = "R"
+        case _:
+            return False
     match list(_operators(f)):
-        case [(operator, g, h, 0, None)]:
-            return operator == sign and not _operators(g) | _operators(h)
+        case [(sign, g, h, 0, None)]:
+            return sign == wanted and not _operators(g) | _operators(h)
     return False
 
 
@@ -265,14 +267,6 @@ def _operators(f: Tree) -> frozenset[Tree]:
     if f[0] in ("X", "U", "R"):
         return frozenset({f})
     return frozenset[Tree]().union(*(_operators(g) for g in f[1:] if isinstance(g, tuple)))
-
-
-def _is_safe(f: Tree) -> bool:
-    return not _has_unbounded("U", f)
-
-
-def _is_co_safe(f: Tree) -> bool:
-    return not _has_unbounded("R", f)
 
 
 @cache
@@ -285,8 +279,6 @@ def _waits(f: Tree) -> bool:
 
 @cache
 def _has_unbounded(operator: str, f: Tree) -> bool:
-    if f[0] in ("atom", "not"):
-        return False
-    if f[0] == operator and f[4] is None:
-        return True
-    return any(_has_unbounded(operator, g) for g in f[1:] if isinstance(g, tuple))
+    return (f[0] == operator and f[4] is None) or any(
+        _has_unbounded(operator, g) for g in f[1:] if isinstance(g, tuple)
+    )

@@ -18,15 +18,16 @@ formula and a text.
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.temporal.formula import Kind, Letter, Tree
+from rfmdp.temporal.formula import Automaton, Kind, Letter, Tree, normal, written
 
 TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|--\w+--|@?[A-Za-z_][\w-]*:?|\d+|[\[\]{}()!&|]|/\*.*?\*/|\S', re.S
@@ -35,7 +36,7 @@ STATE = re.compile(r'State: (\d+) (?:"(?:[^"\\]|\\.)*" )?(?:\{ ([\d ]*)\} )?')
 EDGE = re.compile(r"\[ ([^]]*)\] (\d+) (?:\{ ([\d ]*)\} )?")  # label, target, colours
 PARITIES = {  # other names of parity conditions -> (largest decides, even wins)
     "Buchi": (True, True), "co-Buchi": (True, False), "all": (True, False), "none": (True, True),
-    "Streett": (True, False), "Rabin": (False, False),
+    "Streett 1": (True, False), "Rabin 1": (False, False),
 }  # fmt: skip
 SCRIPT = """
 import sys, spot
@@ -45,12 +46,11 @@ print(automaton.to_str("hoa"))
 """
 SECONDS = 120.0  # that Spot may take
 
-Guard = Callable[[Letter], bool]
-Edge = tuple[Guard, int, int]  # label, target, priority
+Edge = tuple[ast.expr, int, int]  # label, target, priority
 
 
-class HoaAutomaton:
-    """An automaton of a text; its states get their numbers as they are met, 0 is the first."""
+class HoaAutomaton(Automaton[tuple[int, int]]):
+    """The automaton of a text; its states are those of the text, with priorities."""
 
     kind = Kind.GENERAL
 
@@ -63,45 +63,31 @@ class HoaAutomaton:
                 f"({error}); Spot writes one with ltl2tgba -P -D -C."
             ) from None
         self._place = place
-        self._numbers: dict[tuple[int, int], int] = {}
-        self._pairs: list[tuple[int, int]] = []
-        self._number(self._start, self._uncoloured)
-
-    @property
-    def states(self) -> int:
-        """The number of states that were met so far."""
-        return len(self._pairs)
+        super().__init__((self._start, self._uncoloured))
 
     def step(self, state: int, letter: Letter) -> int:
         """Return the state after a letter, one value per name of `atoms`."""
-        edges = [edge for edge in self._edges[self._pairs[state][0]] if edge[0](letter)]
+        edges = [edge for edge in self._edges[self._meaning[state][0]] if _holds(edge[0], letter)]
         if len({edge[1:] for edge in edges}) != 1:
             held = " ".join(n for n, x in zip(self.atoms, letter, strict=True) if x) or "nothing"
             raise FileError(
                 f"{self._place}: must have one transition per state and letter, found {len(edges)} "
-                f"in state {self._pairs[state][0]} where {held} holds."
+                f"in state {self._meaning[state][0]} where {held} holds."
             )
-        return self._number(*edges[0][1:])
+        return self._number(edges[0][1:])
 
     def priority(self, state: int) -> int:
         """Return the priority of a state."""
-        return self._pairs[state][1]
+        return self._meaning[state][1]
 
     def decided(self, state: int) -> bool:
         """Return whether its only transition, for all letters, leads back."""
-        pair = self._pairs[state]
-        return [edge[1:] for edge in self._edges[pair[0]]] == [pair] and pair[0] in self._certain
+        edges = self._edges[self._meaning[state][0]]
+        return [(ast.unparse(e[0]), e[1:]) for e in edges] == [("t", self._meaning[state])]
 
     def name(self, state: int) -> str:
         """Return the number of the state in the text, and its priority."""
-        return "state {} with priority {}".format(*self._pairs[state])
-
-    def _number(self, source: int, priority: int) -> int:
-        pair = source, priority
-        number = self._numbers.setdefault(pair, len(self._pairs))
-        if number == len(self._pairs):
-            self._pairs.append(pair)
-        return number
+        return "state {} with priority {}".format(*self._meaning[state])
 
     def _read(self, tokens: list[str]) -> None:
         body = tokens.index("--BODY--")
@@ -111,22 +97,16 @@ class HoaAutomaton:
         self._start = int(head[head.index("Start:") + 1])
         names = head[head.index("AP:") + 1 :] if "AP:" in head else ["0"]
         self.atoms = tuple(name.strip('"') for name in names[1 : int(names[0]) + 1])
-        self._read_acceptance(head)
-        self._edges: dict[int, list[Edge]] = {}
-        self._certain = set[int]()  # states with a transition for all letters
-        self._read_body("".join(f"{t} " for t in tokens[body + 1 : tokens.index("--END--")]))
-
-    def _read_acceptance(self, head: list[str]) -> None:
-        words = head[head.index("acc-name:") + 1 :]
-        sets = int(head[head.index("Acceptance:") + 1])
-        if words[0] == "parity":
-            self._largest, self._even = words[1] == "max", words[2] == "even"
-        elif words[0] in PARITIES and (words[0] not in ("Rabin", "Streett") or words[1] == "1"):
-            self._largest, self._even = PARITIES[words[0]]
-        else:
-            raise ValueError(f"acc-name: must be a parity condition, found {words[0]}")
-        self._sets = sets
+        condition = head[head.index("acc-name:") + 1 :]
+        name = " ".join(condition[: 2 if condition[1].isdecimal() else 1])
+        if name != "parity" and name not in PARITIES:
+            raise ValueError(f"acc-name: must be a parity condition, found {name}")
+        named = condition[1] == "max", condition[2] == "even"
+        self._largest, self._even = PARITIES.get(name, named)
+        self._sets = int(head[head.index("Acceptance:") + 1])
         self._uncoloured = self._normal([])
+        self._edges: dict[int, list[Edge]] = {}
+        self._read_body("".join(f"{t} " for t in tokens[body + 1 : tokens.index("--END--")]))
 
     def _normal(self, colours: Sequence[int]) -> int:
         """Return colours of one place as a priority of which the largest decides, and is even."""
@@ -141,17 +121,15 @@ class HoaAutomaton:
 
     def _read_body(self, text: str) -> None:
         """Read states and transitions; every token of the text has a space behind it."""
-        place, source, of_state = 0, -1, list[int]()
+        place, source, of_state = 0, -1, ""
         while place < len(text):
             if match := STATE.match(text, place):
-                source, of_state = int(match[1]), _numbers(match[2])
+                source, of_state = int(match[1]), match[2] or ""
                 self._edges[source] = []
             elif (match := EDGE.match(text, place)) and source >= 0:
-                if match[1] == "t ":
-                    self._certain.add(source)
-                guard = _guard(match[1].split(), len(self.atoms))
-                priority = self._normal([*of_state, *_numbers(match[3])])
-                self._edges[source].append((guard, int(match[2]), priority))
+                label = _label(match[1], len(self.atoms))
+                colours = [int(colour) for colour in f"{of_state} {match[3] or ''}".split()]
+                self._edges[source].append((label, int(match[2]), self._normal(colours)))
             else:
                 excerpt = text[place : place + 20].strip()
                 raise ValueError(f"expected State: or a transition with a label, found {excerpt}")
@@ -162,45 +140,34 @@ class HoaAutomaton:
             raise ValueError(f"there is no state {missing[0]}")
 
 
-def _numbers(text: str | None) -> list[int]:
-    return [int(number) for number in (text or "").split()]
+def _label(text: str, atoms: int) -> ast.expr:
+    """Return a label as an expression of Python, whose signs bind in the same order."""
+    words = {"!": " not ", "&": " and ", "|": " or "}
+    written = re.sub("[!&|]", lambda sign: words[sign[0]], text)
+    try:
+        tree = ast.parse(written.strip(), mode="eval").body
+        _holds(tree, (False,) * atoms)
+    except (SyntaxError, LookupError, RecursionError, MemoryError):
+        raise ValueError(
+            f"a label must join t, f and numbers below {atoms} by !, &, | and parentheses, found "
+            f"{text}"
+        ) from None
+    return tree
 
 
-def _guard(tokens: list[str], atoms: int) -> Guard:
-    """Return a label as a function of a letter."""
-    rest = list(tokens)
-
-    def joined(sign: str, operand: Callable[[], Guard], holds: Callable[..., bool]) -> Guard:
-        guards = [operand()]
-        while rest[:1] == [sign]:
-            rest.pop(0)
-            guards.append(operand())
-        return guards[0] if len(guards) == 1 else lambda letter: holds(g(letter) for g in guards)
-
-    def either() -> Guard:
-        return joined("|", lambda: joined("&", one, all), any)
-
-    def one() -> Guard:
-        token = rest.pop(0)
-        if token == "!":
-            inner = one()
-            return lambda letter: not inner(letter)
-        if token == "(":
-            inner = either()
-            if rest.pop(0) != ")":
-                raise ValueError("a label must close its parentheses")
-            return inner
-        if token in ("t", "f"):
-            return lambda letter: token == "t"
-        number = int(token)
-        if number >= atoms:
-            raise ValueError(f"a label must name one of {atoms} propositions, found {number}")
-        return lambda letter: letter[number]
-
-    guard = either()
-    if rest:
-        raise ValueError(f"a label must end before {rest[0]}")
-    return guard
+def _holds(label: ast.expr, letter: Letter) -> bool:
+    """Return whether a label allows a letter; all of it is looked at."""
+    match label:
+        case ast.BoolOp(sign, parts):
+            held = [_holds(part, letter) for part in parts]
+            return all(held) if isinstance(sign, ast.And) else any(held)
+        case ast.UnaryOp(ast.Not(), part):
+            return not _holds(part, letter)
+        case ast.Name("t" | "f" as word):
+            return word == "t"
+        case ast.Constant(k) if type(k) is int:
+            return letter[k]
+    raise LookupError
 
 
 def read_automaton(path: str | PathLike[str]) -> HoaAutomaton:
@@ -226,51 +193,35 @@ def translate(tree: Tree, text: str) -> HoaAutomaton:
     UnsupportedError
         If Spot is not installed, or has no answer.
     """
+    formula = written(normal(_unbounded(tree)), "p{}".format)
     try:
         result = subprocess.run(
             [sys.executable, "-c", SCRIPT],
-            input=_written(tree), capture_output=True, text=True, timeout=SECONDS, check=False,
+            input=formula, capture_output=True, text=True, timeout=SECONDS, check=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise UnsupportedError(
-            f"Spot found no automaton of '{text}' in {SECONDS:g} s; give one, "
-            "`automaton=read_automaton(FILE)`."
-        ) from None
-    if "No module named 'spot'" in result.stderr:
-        raise UnsupportedError(
-            f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs "
-            "Spot, pip install 'rfmdp[ltl]', or an automaton in the HOA format, "
-            "`automaton=read_automaton(FILE)`."
-        )
-    if result.returncode != 0:
-        reason = result.stderr.strip().rpartition("\n")[2]
-        raise UnsupportedError(f"Spot has no automaton of '{text}': {reason}")
-    return HoaAutomaton(result.stdout, "Spot's automaton")
+        reason = f"none was found in {SECONDS:g} s"
+    except subprocess.CalledProcessError as error:
+        reason = str(error.stderr).strip().rpartition("\n")[2]
+        if "No module named 'spot'" in reason:
+            reason = "it is not installed: pip install 'rfmdp[ltl]'"
+    else:
+        return HoaAutomaton(result.stdout, "Spot's automaton")
+    raise UnsupportedError(
+        f"'{text}' is neither co-safe nor safe, nor a combination of such formulas; it needs an "
+        f"automaton of Spot ({reason}), or one in the HOA format, `automaton=read_automaton(FILE)`."
+    )
 
 
-def _written(tree: Tree) -> str:
-    """Return a formula in Spot's notation; bounded operators are written out by Spot itself."""
-    match tree:
-        case ("true",):
-            return "1"
-        case ("atom", k):
-            return f"p{k}"
-        case ("!" | "X" as sign, f):
-            return f"{sign}({_written(f)})"
-        case ("&" | "|" as sign, f, g):
-            return f"({_written(f)}) {sign} ({_written(g)})"
-        case ("U", f, g, 0, None):
-            return f"({_written(f)}) U ({_written(g)})"
-        case ("U", f, g, i, j):
-            return f"({_written(_unfolded(f, g, i, j))})"
-    raise AssertionError(tree)
-
-
-def _unfolded(f: Tree, g: Tree, i: int, j: int | None) -> Tree:
-    """Return an until with steps by X: f U[i,j] g = f & X (f U[i-1,j-1] g), and so on."""
-    until: Tree = g if j is not None else ("U", f, g, 0, None)
-    for _ in range((j or i) - i):
-        until = ("|", g, ("&", f, ("X", until)))
-    for _ in range(i):
-        until = ("&", f, ("X", until))
-    return until
+def _unbounded(f: Tree) -> Tree:
+    """Return a formula with X in place of steps: f U[i,j] g = f & X (f U[i-1,j-1] g), and so on."""
+    match f:
+        case ("U", g, h, i, j) if (i, j) != (0, None):
+            stay, goal = _unbounded(g), _unbounded(h)
+            until: Tree = goal if j is not None else ("U", stay, goal, 0, None)
+            for _ in range((j or i) - i):
+                until = ("|", goal, ("&", stay, ("X", until)))
+            for _ in range(i):
+                until = ("&", stay, ("X", until))
+            return until
+    return tuple(_unbounded(part) if isinstance(part, tuple) else part for part in f)

@@ -1,25 +1,23 @@
 """Strategies of both players of a parity game, each improved until no better one is found.
 
-A strategy of one player leaves the other alone, and such a game is solved from both sides
-(`parity`). So every strategy proves a bound of the game, and an optimal pair closes it. What is
-found here are candidates: nothing rests on the tolerances below.
+What is found here are candidates: nothing rests on the tolerances below, see docs/soundness.md.
 
-*Agent.* Let v be the value of a policy against its worst nature. A row that is worth more than v
-is taken. If there is none, look at the states of one value, and at nature's answers that keep it:
-where the agent wins almost surely while nature keeps the value and does not leave these states,
-that way of playing is better, for nature has to give something away or lose [Chatterjee2006].
+*Agent.* A row that is worth more than the value of a policy against its worst nature is taken. If
+there is none, look at the states of one value, and at nature's answers that keep it: where the
+agent wins almost surely while nature keeps the value and does not leave these states, that way of
+playing is better, for nature has to give something away or lose [Chatterjee2006].
 
-*Nature.* With v the value of the game, her answers that keep v are moves of a game of supports: she
-wins if the play leaves its component or the states of its value, or fails the agent for ever. Her
-winning answers are vertices. The `Restriction` is a box around each, inside of its set, with the
-vertex's outcomes: nature may still choose numbers, but no successors.
+*Nature.* Her answers that keep the game's value are moves of a game of supports: she wins if the
+play leaves its component or the states of its value, or fails the agent for ever. Her winning
+answers are vertices. The `Restriction` is a box around each, inside of its set, with the vertex's
+outcomes: nature may still choose numbers, but no successors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -57,7 +55,7 @@ def better_policy(
     open_ : (S,)
         Where staying for ever is neither won nor lost whatever happens.
     """
-    model, sign = game.model, game.spec.agent.sign
+    model, graph, spec, sign = game.model, Graph(game.model), game.spec, game.spec.agent.sign
     worth = _worth(game, value)
     best = np.maximum.reduceat(sign * worth, model.row_ptr[:-1])
     hits = np.flatnonzero(sign * worth == best[model.row_states])[::-1]
@@ -66,22 +64,7 @@ def better_policy(
     switched = best > sign * worth[policy] + SAME
     if switched.any():
         return np.where(switched, first, policy)
-    return _winning_in_classes(game, policy, value, worth, open_)
-
-
-def _worth(game: ParityGame, value: FloatArray) -> FloatArray:
-    """Return what the rows (R,) are worth with nature's best answers."""
-    low, high = np.empty((2, game.model.rows))
-    nature = Exact().prepare(game.model, game.spec.nature)
-    nature.backup(value, np.arange(game.model.rows), low, high)
-    return 0.5 * (low + high)
-
-
-def _winning_in_classes(
-    game: ParityGame, policy: IntArray, value: FloatArray, worth: FloatArray, open_: BoolArray
-) -> IntArray | None:
-    """Return a policy that wins where nature keeps to states of one value."""
-    graph, spec, sign = Graph(game.model), game.spec, game.spec.agent.sign
+    # what wins where nature keeps to states of one value
     owner = graph.edges.row_state
     won = 1.0 if spec.agent is MAX else 0.0
     level = _levels(value)
@@ -95,9 +78,18 @@ def _winning_in_classes(
         rows &= graph.rows_can_stay(inside)
         stuck = inside & ~segment_any(rows, game.model.row_ptr)
         regions = Regions(graph, game.priority, spec.agent, spec.nature, spec.agent)
-        sure = regions.almost_sure(regions.away_from(stuck, Arena(inside, rows)))
+        arena = regions.away_from(stuck, Arena(inside, rows), np.zeros_like(stuck))
+        sure = regions.almost_sure(arena)
         better[sure] = regions.choice[sure]
     return None if np.array_equal(better, policy) else better
+
+
+def _worth(game: ParityGame, value: FloatArray) -> FloatArray:
+    """Return what the rows (R,) are worth with nature's best answers."""
+    low, high = np.empty((2, game.model.rows))
+    nature = Exact().prepare(game.model, game.spec.nature)
+    nature.backup(value, np.arange(game.model.rows), low, high)
+    return 0.5 * (low + high)
 
 
 def _levels(value: FloatArray) -> IntArray:
@@ -113,112 +105,92 @@ def nature_answers(game: ParityGame, value: FloatArray, open_: BoolArray) -> Res
 
     None if she wins her game of supports nowhere, or has too many vertices.
     """
-    model, graph = game.model, Graph(game.model)
-    owner = graph.edges.row_state
-    rows = np.flatnonzero(open_[owner])
+    graph = Graph(game.model)
+    rows = np.flatnonzero(open_[graph.edges.row_state])
     if len(rows) > MOST_ROWS:
         return None
-    faces = Faces(model, rows[graph.flexible[rows]])
+    faces = Faces(game.model, rows[graph.flexible[rows]])
     if len(faces) < graph.flexible[rows].sum():
         return None
-    supports = _SupportGame(game, graph, faces, value, open_)
-    regions = Regions(
-        Graph(supports.model), supports.priority,
-        game.spec.nature, game.spec.agent, game.spec.nature,
-    )  # fmt: skip
+    answers = list(_answers(game, graph, faces, value, rows))
+    supports, priority = _game_of_supports(game, graph, answers, value, open_)
+    agent, nature = game.spec.nature, game.spec.agent
+    regions = Regions(Graph(supports), priority, agent, nature, agent)
     sure = regions.almost_sure()
-    return _restriction(model, faces, supports.vertices(regions.choice, sure))
+    taken = (regions.choice - supports.row_ptr[:-1])[int(open_.sum()) :]  # first those of the rows
+    won = sure[int(open_.sum()) :]
+    chosen = [line[k][0] for line, k, wins in zip(answers, taken, won, strict=False) if wins]
+    return _restriction(game.model, faces, [vertex for vertex in chosen if vertex >= 0])
 
 
-class _SupportGame:
-    """Nature's game of supports: she takes the rows, and the agent has a set over them.
+Answer: TypeAlias = tuple[int, IntArray]  # a vertex of `Faces`, and the successors that it takes
+
+
+def _answers(
+    game: ParityGame, graph: Graph, faces: Faces, value: FloatArray, rows: IntArray
+) -> Iterator[list[Answer]]:
+    """Yield for every row nature's answers that keep the value.
+
+    A row in which supports do not change has one, vertex -1. A row by which the agent gives
+    something away has the best, which leads nowhere.
+    """
+    sign, owner = game.spec.agent.sign, graph.edges.row_state
+    worth, mean = _worth(game, value), faces.expectations(value)[0]
+    number = dict(zip(faces.rows.tolist(), range(len(faces)), strict=True))
+    pointers, successors = graph.edges.forward[2:]
+    for row in rows.tolist():
+        here = value[owner[row]]
+        if row not in number:
+            lost = sign * (worth[row] - here) < -SAME
+            yield [(-1, NOWHERE if lost else successors[segment(pointers, row)])]
+            continue
+        vertices = np.arange(*faces.vertex_ptr[number[row] : number[row] + 2])
+        loss = sign * (here - mean[vertices])
+        if loss.max() > SAME:
+            yield [(int(vertices[np.argmax(loss)]), NOWHERE)]
+            continue
+        places = [segment(faces.entry_ptr, vertex) for vertex in vertices[loss >= -SAME]]
+        supports = [faces.successor[at][faces.taken[at]] for at in places]
+        yield list(zip(vertices[loss >= -SAME].tolist(), supports, strict=True))
+
+
+def _game_of_supports(
+    game: ParityGame, graph: Graph, answers: list[list[Answer]], value: FloatArray, open_: BoolArray
+) -> tuple[FactoredMDP, IntArray]:
+    """Return nature's game of supports, and priorities: her answers are the rows of a row.
 
     States are the open states, their rows, and two ends: one that she wins, one that she loses.
+    Somebody else, the agent, chooses among the rows of a state by a set over them. The chances of a
+    move are the same: supports are all that counts.
     """
-
-    def __init__(
-        self, game: ParityGame, graph: Graph, faces: Faces, value: FloatArray, open_: BoolArray
-    ) -> None:
-        model, owner = game.model, graph.edges.row_state
-        states, rows = np.flatnonzero(open_), np.flatnonzero(open_[owner])
-        self.first = len(states)
-        self.won = len(states) + len(rows)
-        place = np.full(model.states, self.won)
-        place[states] = np.arange(len(states))
-        component = components(graph, open_).component
-        label = _levels(value) * (int(component.max()) + 2) + component + 1
-        self.choices: list[list[int]] = []  # vertices of every row
-        moves: list[list[list[int]]] = []
-        for row, answers in zip(rows, self._answers(game, graph, faces, value, rows), strict=True):
-            here = label[owner[row]]
-            self.choices.append([vertex for vertex, _ in answers])
-            kept = [
-                np.unique(np.where(label[after] == here, place[after], self.won)).tolist()
-                or [self.won]
-                for _, after in answers
-            ]
-            moves.append(kept or [[self.won + 1]])
-        sizes = model.row_ptr[states + 1] - model.row_ptr[states]
-        self.model = _written(sizes.tolist(), moves)
-        lost = 0 if game.spec.nature is MAX else 1
-        self.priority = np.concatenate(
-            [game.priority[states], np.zeros(len(rows), dtype=np.int64), [lost, 1 - lost]]
-        )
-
-    def _answers(
-        self, game: ParityGame, graph: Graph, faces: Faces, value: FloatArray, rows: IntArray
-    ) -> Iterator[list[tuple[int, IntArray]]]:
-        """Yield for every row nature's answers that keep the value: a vertex, and successors.
-
-        A row in which supports do not change has one, vertex -1. A row by which the agent gives
-        something away has the best, which leads nowhere.
-        """
-        sign, owner = game.spec.agent.sign, graph.edges.row_state
-        worth, mean = _worth(game, value), faces.expectations(value)[0]
-        number = dict(zip(faces.rows.tolist(), range(len(faces)), strict=True))
-        pointers, successors = graph.edges.forward[2:]
-        for row in rows.tolist():
-            here = value[owner[row]]
-            if row not in number:
-                lost = sign * (worth[row] - here) < -SAME
-                yield [(-1, NOWHERE if lost else successors[segment(pointers, row)])]
-                continue
-            vertices = np.arange(*faces.vertex_ptr[number[row] : number[row] + 2])
-            loss = sign * (here - mean[vertices])
-            if loss.max() > SAME:
-                yield [(int(vertices[np.argmax(loss)]), NOWHERE)]
-                continue
-            places = [segment(faces.entry_ptr, vertex) for vertex in vertices[loss >= -SAME]]
-            supports = [faces.successor[at][faces.taken[at]] for at in places]
-            yield list(zip(vertices[loss >= -SAME].tolist(), supports, strict=True))
-
-    def vertices(self, choice: IntArray, sure: BoolArray) -> list[int]:
-        """Return the vertices of `faces` that a policy of this game takes where it wins, (S,)."""
-        states = self.first + np.arange(len(self.choices))
-        places = choice[states] - self.model.row_ptr[states]
-        lines = zip(self.choices, places, sure[states], strict=True)
-        chosen = [line[k] for line, k, wins in lines if wins and line]
-        return [vertex for vertex in chosen if vertex >= 0]
-
-
-def _written(sizes: list[int], moves: list[list[list[int]]]) -> FactoredMDP:
-    """Return the game in which somebody else chooses among lines of moves, so many per state.
-
-    The chances of a move are the same: supports are all that counts.
-    """
+    row_ptr, owner = game.model.row_ptr, graph.edges.row_state
+    states, rows = np.flatnonzero(open_), np.flatnonzero(open_[owner])
+    won = len(states) + len(rows)
+    place = np.full(game.model.states, won)
+    place[states] = np.arange(len(states))
+    component = components(graph, open_).component
+    label = _levels(value) * (int(component.max()) + 2) + component + 1
+    moves: list[list[list[int]]] = []
+    for row, line in zip(rows, answers, strict=True):
+        here = label[owner[row]]
+        after = [np.unique(np.where(label[to] == here, place[to], won)).tolist() for _, to in line]
+        moves.append([kept or [won] for kept in after] or [[won + 1]])
+    sizes = (row_ptr[states + 1] - row_ptr[states]).tolist()
     most = max([*sizes, *(len(move) for line in moves for move in line)])
     points = [Singleton(np.full(n, 1.0 / n)) for n in range(1, most + 1)]
     choices = [Interval(np.zeros(n), np.ones(n)) for n in range(1, most + 1)]
     ends = np.cumsum([len(sizes), *sizes]).tolist()
-    states = [
+    agents = [
         [([most + n - 1], list(range(end - n, end)))]
         for n, end in zip(sizes, ends[1:], strict=True)
     ]
-    rows = [[([len(move) - 1], move) for move in line] for line in moves]
-    won = len(states) + len(rows)
-    return FactoredMDP.from_rows(
-        [*states, *rows, [([], [won])], [([], [won + 1])]], [*points, *choices]
+    natures = [[([len(move) - 1], move) for move in line] for line in moves]
+    supports = FactoredMDP.from_rows(
+        [*agents, *natures, [([], [won])], [([], [won + 1])]], [*points, *choices]
     )
+    lost = 0 if game.spec.nature is MAX else 1
+    hers = np.zeros(len(rows), dtype=np.int64)
+    return supports, np.concatenate([game.priority[states], hers, [lost, 1 - lost]])
 
 
 def _restriction(model: FactoredMDP, faces: Faces, vertices: list[int]) -> Restriction | None:
@@ -262,26 +234,15 @@ def _box(
     lower, upper = np.zeros(len(point)), np.ones(len(point))
     if kind == Kind.BOX:
         lower, upper = sets.lower[outcomes].copy(), sets.upper[outcomes].copy()
-    elif sets.radius[marginal] < 2.0:
-        upper = _receiver_box(sets.nominal[outcomes], float(sets.radius[marginal]), point)
+    elif sets.radius[marginal] < 2.0:  # members of an L1 ball of which one outcome receives all
+        exact = [Fraction(x) for x in sets.nominal[outcomes].tolist()]
+        total = sum(exact)
+        receiver = int(np.argmax(point - sets.nominal[outcomes]))
+        exact[receiver] += Fraction(float(sets.radius[marginal])) / 2
+        near = [(x / total, min(float(x / total), 1.0)) for x in exact]
+        upper = np.array([y if y <= x else np.nextafter(y, 0.0) for x, y in near])
     upper[point == 0.0] = 0.0
     lower = np.minimum(np.maximum(lower, 0.5 * point), upper)
     ends = np.array([0, len(point)])
     room = excess(lower, ends)[0] < 0.0 <= excess(upper, ends)[0]
     return (lower, upper) if room and (lower[point > 0.0] > 0.0).all() else None
-
-
-def _receiver_box(nominal: FloatArray, radius: float, point: FloatArray) -> FloatArray:
-    """Return upper bounds of an L1 ball's members in which only one outcome receives anything.
-
-    These are nominal_j for the others, and nominal_k + radius / 2 for the one that receives.
-    """
-    exact = [Fraction(x) for x in nominal.tolist()]
-    total = sum(exact)
-    exact[int(np.argmax(point - nominal))] += Fraction(radius) / 2
-    return np.array([min(_rounded_down(x / total), 1.0) for x in exact])
-
-
-def _rounded_down(number: Fraction) -> float:
-    nearest = float(number)
-    return nearest if nearest <= number else float(np.nextafter(nearest, 0.0))

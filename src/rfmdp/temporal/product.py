@@ -9,9 +9,8 @@ The automaton is asked for letters that occur only. What it answered is the `Tab
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
 
 import numpy as np
 
@@ -25,14 +24,16 @@ from rfmdp.objective import (
     Parity,
     Reach,
     ReachReward,
+    Spec,
     Temporal,
     TemporalReward,
 )
 from rfmdp.outer.problem import where
 from rfmdp.outer.region import strong_components
+from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.state_sets import NamedStates, PathFormula, StateSet
-from rfmdp.temporal.formula import Kind, Letter, Progression
+from rfmdp.temporal.formula import Kind, Progression
 from rfmdp.temporal.hoa import HoaAutomaton, translate
 from rfmdp.types import BoolArray, IntArray
 
@@ -42,35 +43,9 @@ MOST_ATOMS = 60
 TABLE = 256  # entries of the table of an automaton that is asked for all letters at once
 MOVES = 10_000_000  # between the pairs of such an automaton, reachable or not
 
-
-class Automaton(Protocol):
-    """A deterministic complete automaton whose state 0 is the first.
-
-    A word is accepted if the largest of the priorities that come for ever is even.
-    """
-
-    kind: Kind
-
-    @property
-    def states(self) -> int:
-        """The number of states that were met so far."""
-        ...
-
-    def step(self, state: int, letter: Letter) -> int:
-        """Return the state after a letter: which atoms hold."""
-        ...
-
-    def priority(self, state: int) -> int:
-        """Return the priority of a state."""
-        ...
-
-    def decided(self, state: int) -> bool:
-        """Return whether the state is never left."""
-        ...
-
-    def name(self, state: int) -> str:
-        """Return what the state stands for."""
-        ...
+Solve = Callable[["Product", Spec, BoolArray], Solution]
+"""Called as solve(product, specification of its model, states of interest)."""
+Pairs = tuple[IntArray, IntArray, IntArray]  # of a `Product`: states, memory, start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,22 +72,15 @@ class Product:
     table: Table
     kind: Kind
 
-    @property
-    def accepted(self) -> BoolArray:
-        """Where (S',) the formula is satisfied whatever follows."""
-        holds: BoolArray = self.table.decided & (self.table.priority % 2 == 0)
-        return holds[self.memory]
-
-    @property
-    def rejected(self) -> BoolArray:
-        """Where (S',) the formula is violated whatever follows."""
-        holds: BoolArray = self.table.decided & (self.table.priority % 2 == 1)
-        return holds[self.memory]
+    def first(self, interest: BoolArray) -> BoolArray:
+        """Return the states (S',) with which plays from some states (S,) of the model begin."""
+        return np.isin(np.arange(self.model.states), self.start[interest])
 
     def objective(self, request: Temporal | TemporalReward) -> Objective:
         """Return the objective on the product model."""
         text = self.formula.text
-        accepted = NamedStates("satisfied", self.accepted)
+        decided, even = self.table.decided, self.table.priority % 2 == 0
+        accepted = NamedStates("satisfied", (decided & even)[self.memory])
         if isinstance(request, TemporalReward):
             if self.kind is not Kind.CO_SAFE:
                 raise UnsupportedError(
@@ -123,8 +91,55 @@ class Product:
         if self.kind is Kind.CO_SAFE:
             return Reach(accepted, text)
         if self.kind is Kind.SAFE:
-            return Globally(NamedStates("not violated", ~self.rejected), formula=text)
+            kept = NamedStates("not violated", (~decided | even)[self.memory])
+            return Globally(kept, formula=text)
         return Parity(self.table.priority[self.memory], text)
+
+
+def solve_temporal(model: FactoredMDP, spec: Spec, interest: BoolArray, solve: Solve) -> Solution:
+    """Return the solution on the product, which has the formula, the automaton and the base."""
+    request = spec.objective
+    assert isinstance(request, Temporal | TemporalReward)
+    product = make_product(model, request, interest)
+    on_product = replace(spec, objective=product.objective(request))
+    solution = solve(product, on_product, product.first(interest))
+    return replace(solution, product=product)
+
+
+def with_automaton(spec: Spec, automaton: HoaAutomaton | None) -> Spec:
+    """Return a specification whose path formula means what an automaton says.
+
+    Raises
+    ------
+    ModelError
+        If there is an automaton, but no formula that needs one.
+    """
+    if automaton is None:
+        return spec
+    if not isinstance(spec.objective, Temporal):
+        raise ModelError(
+            f"An automaton needs a P over a path formula with operators inside each "
+            f"other, or joined by & and |; found {spec}."
+        )
+    return replace(spec, objective=replace(spec.objective, automaton=automaton))
+
+
+def on_product(model: FactoredMDP, spec: Spec) -> tuple[FactoredMDP, Spec]:
+    """Return model and specification with memory if that is of a path formula, else as they are."""
+    request = spec.objective
+    if not isinstance(request, Temporal | TemporalReward):
+        return model, spec
+    product = make_product(model, request, model.label("init"))
+    return product.model, replace(spec, objective=product.objective(request))
+
+
+def with_memory(policy: Policy, product: Product) -> Policy:
+    """Return a policy of the base model as one of the product, which it is already if it fits."""
+    base, model = product.base, product.model
+    if policy.rows.shape[1] != base.states:
+        return policy
+    numbers = policy.rows[:, product.states] - base.row_ptr[product.states]
+    return Policy(model.row_ptr[:-1] + numbers)
 
 
 def make_product(
@@ -145,8 +160,12 @@ def make_product(
         If the product does not fit into memory.
     """
     formula = request.formula
-    supplied = request.automaton if isinstance(request, Temporal) else None
-    automaton = _automaton(request) if supplied is None else cast(Automaton, supplied)
+    automaton = getattr(request, "automaton", None)
+    if automaton is None:
+        assert formula.tree is not None
+        automaton = Progression(formula.tree, formula.names)
+        if automaton.kind is Kind.GENERAL and isinstance(request, Temporal):
+            automaton = translate(formula.tree, formula.text)
     if isinstance(automaton, HoaAutomaton):
         formula = _read_atoms(automaton, formula, base)
     if len(formula.atoms) > MOST_ATOMS:
@@ -158,18 +177,8 @@ def make_product(
     named = zip(formula.names, arrays, strict=True)
     formula = replace(formula, atoms=tuple(NamedStates(*pair) for pair in named))
     explorer = _Explorer(base, automaton, arrays)
-    states, memory, start = explorer.run(first | base.label("init"))
-    return product_of_pairs(base, states, memory, start, formula, explorer.table(), automaton.kind)
-
-
-def _automaton(request: Temporal | TemporalReward) -> Automaton:
-    """Return the automaton of a formula: that of its progression, or else Spot's."""
-    formula = request.formula
-    assert formula.tree is not None  # or else there is an automaton
-    automaton = Progression(formula.tree, formula.names)
-    if automaton.kind is not Kind.GENERAL or isinstance(request, TemporalReward):
-        return automaton
-    return translate(formula.tree, formula.text)
+    pairs, table = explorer.run(first | base.label("init"))
+    return product_of_pairs(base, pairs, formula, table, automaton.kind)
 
 
 def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP) -> PathFormula:
@@ -177,27 +186,22 @@ def _read_atoms(automaton: HoaAutomaton, formula: PathFormula, base: FactoredMDP
 
     Its propositions are p0, p1, ..., the state formulas of the property in their order, or labels.
     """
-    atoms: list[StateSet] = []
-    for name in automaton.atoms:
-        number = int(name[1:]) if re.fullmatch(r"p\d+", name) else -1
-        if name in base.labels:
-            atoms.append(name)
-        elif 0 <= number < len(formula.atoms):
-            atoms.append(formula.atoms[number])
-        else:
-            names = [f"p{k}" for k in range(len(formula.atoms))] + sorted(base.labels)
-            raise ModelError(
-                f"The propositions of an automaton must be among {', '.join(names)} (p0, p1, ... "
-                f"are the state formulas of the property); found {name!r}."
-            )
-    return replace(formula, atoms=tuple(atoms))
+    known: dict[str, StateSet] = {f"p{k}": atom for k, atom in enumerate(formula.atoms)}
+    known |= {name: name for name in base.labels}
+    other = [name for name in automaton.atoms if name not in known]
+    if other:
+        raise ModelError(
+            f"The propositions of an automaton must be among {', '.join(known)} (p0, p1, ... are "
+            f"the state formulas of the property); found {other[0]!r}."
+        )
+    return replace(formula, atoms=tuple(known[name] for name in automaton.atoms))
 
 
 class _Explorer:
     """Finds the pairs of state and memory that are reachable."""
 
     def __init__(
-        self, base: FactoredMDP, automaton: Automaton, atoms: tuple[BoolArray, ...]
+        self, base: FactoredMDP, automaton: Progression | HoaAutomaton, atoms: tuple[BoolArray, ...]
     ) -> None:
         self.base, self.automaton = base, automaton
         codes, self.letter = np.unique(_letter_codes(base.states, atoms), return_inverse=True)
@@ -205,9 +209,10 @@ class _Explorer:
         self._delta = np.full((1, len(codes)), -1, dtype=np.int64)
         self._seen = np.zeros((1, base.states), dtype=np.bool_)  # pairs, by memory
         self._decided = np.array([automaton.decided(0)])
+        self._move_ptr = base.successor_ptr[base.row_ptr]  # of the moves of a state in all rows
 
-    def run(self, first: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return states and memory of all pairs after some states (S,), and where these begin."""
+    def run(self, first: BoolArray) -> tuple[Pairs, Table]:
+        """Return all pairs after some states (S,), and what the automaton answered."""
         begin = np.flatnonzero(first)
         memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
         reach = self._reach_at_once if self._closed() else self._reach_by_layers
@@ -216,7 +221,11 @@ class _Explorer:
         number = np.cumsum(self._seen.T, axis=None) - 1
         start = np.full(self.base.states, -1, dtype=np.int64)
         start[begin] = number[begin * len(self._seen) + memory]
-        return states, memories, start
+        met = range(len(self._decided))
+        priority = np.array([self.automaton.priority(q) for q in met], dtype=np.int64)
+        names = tuple(self.automaton.name(q) for q in met)
+        table = Table(self.letters, self._delta[: len(met)], priority, self._decided, names)
+        return (states, memories, start), table
 
     def _closed(self) -> bool:
         """Ask a small automaton for all of its states; return whether these are all."""
@@ -234,7 +243,7 @@ class _Explorer:
         A root leads to them, and components are numbered bottom first: what it reaches is below.
         """
         base, size, decided = self.base, self.base.states, self._decided
-        letter, moves = self.letter[base.successors], self._moves()
+        letter, moves = self.letter[base.successors], segment_lengths(self._move_ptr)
         offset = (self._delta * size + 1).astype(np.int32)
         after = [offset[q, letter] + base.successors for q in np.flatnonzero(~decided)]
         counts = np.concatenate([[len(begin)], *(np.where(end, 0, moves) for end in decided)])
@@ -247,24 +256,17 @@ class _Explorer:
 
     def _reach_by_layers(self, states: IntArray, memory: IntArray) -> None:
         """Mark all that follows some pairs (N,), which asks the automaton for what occurs only."""
-        base, moves = self.base, self._moves()
-        first_move = base.successor_ptr[base.row_ptr[:-1]]
-        while True:
-            states, memory = self._new(states, memory)
-            if not len(states):
-                return
+        base, ptr = self.base, self._move_ptr
+        while len(states):
+            self._seen[memory, states] = True
             open_ = ~self._decided[memory]
             states, memory = states[open_], memory[open_]
-            counts = moves[states]
-            before = np.repeat(memory, counts)
-            # the moves of a layer, by hand: deep models have thousands of small layers
-            places = np.repeat(first_move[states] - np.cumsum(counts) + counts, counts)
-            states = base.successors[places + np.arange(len(places))].astype(np.int64)
+            before = np.repeat(memory, segment_lengths(ptr)[states])
+            states = base.successors[entries(ptr, states)].astype(np.int64)
             memory = self._follow(before, self.letter[states])
-
-    def _moves(self) -> IntArray:
-        """Return how many moves every state (S,) has in all rows."""
-        return segment_lengths(self.base.successor_ptr[self.base.row_ptr])
+            fresh = ~self._seen[memory, states]
+            codes = np.sort(memory[fresh] * base.states + states[fresh])
+            memory, states = np.divmod(codes[np.diff(codes, prepend=-1) > 0], base.states)
 
     def _follow(self, memory: IntArray, letter: IntArray) -> IntArray:
         """Return the automaton's states after letters (N,), which it is asked for once each."""
@@ -290,40 +292,12 @@ class _Explorer:
         new = [self.automaton.decided(q) for q in range(size, states)]
         self._decided = np.append(self._decided, np.array(new, dtype=np.bool_))
 
-    def _new(self, states: IntArray, memory: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the pairs that are new among some (N,), each once, and mark them."""
-        fresh = ~self._seen[memory, states]
-        codes = memory[fresh] * self.base.states + states[fresh]
-        codes.sort()
-        first = np.ones(len(codes), dtype=np.bool_)
-        np.not_equal(codes[1:], codes[:-1], out=first[1:])
-        memory, states = np.divmod(codes[first], self.base.states)
-        self._seen[memory, states] = True
-        return states, memory
-
-    def table(self) -> Table:
-        """Return what the automaton answered."""
-        automaton = self.automaton
-        numbers = range(len(self._decided))
-        return Table(
-            self.letters,
-            self._delta[: len(numbers)],
-            np.array([automaton.priority(q) for q in numbers], dtype=np.int64),
-            self._decided,
-            tuple(automaton.name(q) for q in numbers),
-        )
-
 
 def product_of_pairs(
-    base: FactoredMDP,
-    states: IntArray,
-    memory: IntArray,
-    start: IntArray,
-    formula: PathFormula,
-    table: Table,
-    kind: Kind,
+    base: FactoredMDP, pairs: Pairs, formula: PathFormula, table: Table, kind: Kind
 ) -> Product:
     """Return the product over pairs of a state and a state of the automaton, see `Product`."""
+    states, memory, start = pairs
     code = _letter_codes(base.states, tuple(where(base, atom) for atom in formula.atoms))
     letter_codes = _letter_codes(len(table.letters), tuple(table.letters.T))
     order = np.argsort(letter_codes)
@@ -349,7 +323,5 @@ def product_of_pairs(
 
 def _letter_codes(size: int, atoms: tuple[BoolArray, ...]) -> IntArray:
     """Return which atoms (N,) hold, as bits of a number (N,)."""
-    code = np.zeros(size, dtype=np.int64)
-    for k, atom in enumerate(atoms):
-        code |= atom.astype(np.int64) << k
-    return code
+    bits = (atom.astype(np.int64) << k for k, atom in enumerate(atoms))
+    return sum(bits, start=np.zeros(size, dtype=np.int64))

@@ -8,11 +8,17 @@ Every step is one observed transition: the state before it, the action, and the 
 - `reset`: the state that it gives is an initial one of the structure; it is no step. If there are
   several, the start is random: its distribution is the environment's, and learned from what resets
   give. A guarantee is for the worst start, and beside it for the mean over starts.
+
+Transitions are counted in compiled code: those of many episodes at a time, as often as their number
+grows by a small share, so that the learner plans anew about when it wants to.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import chain, islice, repeat
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,9 +27,10 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
-from rfmdp.ragged import segment_lengths
+from rfmdp.ragged import owners, segment_lengths, starts
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
+from rfmdp.sources.gym.models import REWARD, known_table
 from rfmdp.sources.gym.spaces import (
     actions_of,
     entries_of,
@@ -33,11 +40,13 @@ from rfmdp.sources.gym.spaces import (
     require_gymnasium,
     whole,
 )
-from rfmdp.sources.gym.table import REWARD, known_table
-from rfmdp.sources.index import Index, absorbing
-from rfmdp.sources.source import Paid, Payer, Sampler, Source
-from rfmdp.sources.structure import Structure, structure_of
+from rfmdp.sources.simulator import Trajectories
+from rfmdp.sources.source import Paid, Payer, Sampler, Source, Structure, structure_of
+from rfmdp.sources.transitions import Index, Tally, absorbing
 from rfmdp.types import FloatArray, IntArray
+
+FLUSH = 1 << 16  # transitions that are counted together, at most
+SHARE = 64  # episodes are counted when there are 1 / SHARE more of them
 
 Observe: TypeAlias = Callable[[Any], Iterable[int]]
 
@@ -51,7 +60,7 @@ class GymSource(Source):
         An environment with discrete observations and actions, or the name of a registered one,
         with options: "FrozenLake-v1(map_name='8x8')".
     model
-        What is known; see `rfmdp.sources.structure`. Its variables are the entries of the
+        What is known; see `rfmdp.sources.source`. Its variables are the entries of the
         observation, unless `observe` says otherwise: by their names, if the observation is a Dict
         (else x, or x_0, x_1 and so on), or in their order, if they are called otherwise and have
         no names of their own. A reward structure `reward` is what the environment pays: every
@@ -62,6 +71,9 @@ class GymSource(Source):
         Names of the environment's actions, in their order; by default those of the model, in
         their order.
     """
+
+    observed = True
+    assumptions = Assumption("markov"), Assumption("resets")
 
     def __init__(
         self,
@@ -77,57 +89,33 @@ class GymSource(Source):
                 "Environment: must be one environment, found a vectorised one; give one of its "
                 "copies."
             )
-        self.space, self.action_space = self.env.observation_space, self.env.action_space
         self.structure = Structure.of(model)
         self._observe = observe or self._observer([v.name for v in model.variables])
         self._index = Index(model)
         self.actions = self._row_actions(model, actions)
-        self.ends = absorbing(model).tolist()
+        self._ends = absorbing(model).tolist()
         self._starts = {state: i for i, state in enumerate(model.initial.tolist())}
-        self.random_start, self._learns = len(self._starts) > 1, False
-        self._last: set[int] = set()
+        self.random_start = len(self._starts) > 1
+        self.last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
-        declares = REWARD in model.rewards
-        self.declared = row_rewards(model, REWARD) if declares else None  # (R,) what must be paid
-
-    observed = True
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Observations are states, and episodes begin afresh."""
-        return Assumption("markov"), Assumption("resets")
-
-    @property
-    def pays(self) -> bool:
-        """Whether anybody looks at payments."""
-        return self.declared is not None or self._learns
-
-    @property
-    def words(self) -> dict[str, str]:
-        """The environment's name and options, and the structure."""
+        self.pays = REWARD in model.rewards  # whether anybody looks at payments
+        self._declared = row_rewards(model, REWARD) if self.pays else None  # (R,) what must be paid
         spec = self.env.spec
         options = "" if spec is None else ", ".join(f"{k}={v!r}" for k, v in spec.kwargs.items())
         name = type(self.env.unwrapped).__name__ if spec is None else str(spec.id)
-        return {
+        self.words = {
             "source": "environment",
             "environment": f"{name}({options})",
-            "structure": structure_of(self.structure.model),
+            "structure": structure_of(model),
         }
 
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
         """Return what runs episodes and counts."""
-        from rfmdp.sources.gym.walk import Walker
-
-        return Walker(self, counted, evidence).run_until
-
-    @property
-    def last(self) -> IntArray:
-        """States in which episodes terminated, ascending."""
-        return np.array(sorted(self._last), dtype=np.int64)
+        return _Walker(self, counted, evidence).run_until
 
     def payer(self, reward: str) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
-        self.declared, self._learns = None, True
+        self._declared, self.pays = None, True
         return lambda rows, visits: self._paid.take(rows)
 
     def agent(self, policy: Policy) -> Callable[..., Any]:
@@ -138,17 +126,11 @@ class GymSource(Source):
         steps = len(policy.rows)
 
         def act(observation: Any, step: int | None = None) -> Any:
-            if step is None and steps > 1:
+            gone = 0 if steps == 1 else step
+            if not isinstance(gone, int | np.integer) or not 0 <= gone < steps:
                 raise ModelError(
-                    "Agent: this policy depends on the number of steps since the reset, which must "
-                    "be given: act(observation, step=k), from 0 on."
-                )
-            gone = 0 if step is None else step
-            fits = isinstance(gone, int | np.integer) and gone >= 0
-            if not fits or gone >= steps > 1:
-                most = f", this policy has 0 to {steps - 1}" if steps > 1 else ""
-                raise ModelError(
-                    f"Agent: step must be a whole number from 0 on{most}, found {step!r}."
+                    "Agent: this policy depends on the number of steps since the reset: give "
+                    f"act(observation, step=k), k from 0 on, at most {steps - 1}; found {step!r}."
                 )
             action = self.actions[policy.row(self.state(observation), int(gone))]
             if action is None:
@@ -161,16 +143,11 @@ class GymSource(Source):
         """Return the state that an observation shows; if there is none, guarantees are void."""
         names = [v.name for v in self.structure.model.variables]
         values = self._observe(observation)
-        if isinstance(values, Mapping | Set | str) or not np.iterable(values):
+        listed = not isinstance(values, Mapping | Set | str) and np.iterable(values)
+        if not listed or len(values := list(values)) != len(names):
             raise ModelError(
                 f"Environment: `observe` must give a list of the values of {', '.join(names)}, in "
                 f"this order, found {values!r}."
-            )
-        values = list(values)
-        if len(values) != len(names):
-            raise ModelError(
-                f"Environment: an observation must give the variables {', '.join(names)}, found "
-                f"{len(values)} values in {observation!r}."
             )
         pairs = list(zip(names, values, strict=True))
         values = [whole(value, f"the value of {name} in {observation!r}") for name, value in pairs]
@@ -185,20 +162,19 @@ class GymSource(Source):
 
     def check_end(self, state: int) -> None:
         """Raise ModelError unless the structure ends where an episode ended."""
-        model = self.structure.model
-        if not self.ends[state]:
-            raise ModelError(
-                f"Environment: an episode terminated in {model.state_name(state)}, which the "
-                "structure lets be left. Give it no enabled action (guards), or add a variable "
-                "that says that the episode is over."
+        model, fault = self.structure.model, ""
+        paid = 0.0 if self._declared is None else self._declared[model.row_ptr[state]]
+        if not self._ends[state]:
+            fault = (
+                "which the structure lets be left. Give it no enabled action (guards), or add a "
+                "variable that says that the episode is over"
             )
-        self._last.add(state)
-        paid = 0.0 if self.declared is None else self.declared[model.row_ptr[state]]
-        if paid:
-            raise ModelError(
-                f"Environment: an episode terminated in {model.state_name(state)}, where the "
-                f"structure goes on to pay {paid:g} for ever; let `reward` be 0 there."
-            )
+        elif paid:
+            fault = f"where the structure goes on to pay {paid:g} for ever; let `reward` be 0 there"
+        if fault:
+            name = model.state_name(state)
+            raise ModelError(f"Environment: an episode terminated in {name}, {fault}.")
+        self.last.add(state)
 
     def start(self, state: int) -> int:
         """Return the number of an initial state; ModelError if it is none."""
@@ -214,8 +190,8 @@ class GymSource(Source):
     def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
         """Compare what rows paid with what was declared; without that, note it for `payer`."""
         wrong, must = ~np.isfinite(paid), "a finite number; nothing can be said about its rewards"
-        if self.declared is not None and not wrong.any():
-            declared = self.declared[rows]
+        if self._declared is not None and not wrong.any():
+            declared = self._declared[rows]
             wrong = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
             must = (
                 f"the declared {declared[np.argmax(wrong)]:g}; declare it, or learn rewards "
@@ -226,21 +202,18 @@ class GymSource(Source):
             shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
             name = self.structure.model.row_name(int(rows[at]))
             raise ModelError(f"Environment: {name} paid {shown}, must pay {must}.")
-        if self.declared is None:
+        if self._declared is None:
             self._paid.add(rows, paid)
 
     def _observer(self, names: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
-        table = known_table(self.env)
+        table, space = known_table(self.env), self.env.observation_space
         ready = [] if table is None else [v.name for v in table.variables]
-        if table is not None and set(ready) == set(names):
-            places = [ready.index(name) for name in names]
-            decode = table.values
-            return lambda value: _picked(list(decode(whole(value, "an observation"))), places)
-        entries = [e.name for e in entries_of(self.space)]
+        known = table is not None and set(ready) == set(names)
+        entries = ready if known else [e.name for e in entries_of(space)]
         if set(entries) == set(names):
             places = [entries.index(name) for name in names]
-        elif len(names) == len(entries) and not named(self.space) and not set(entries) & set(names):
+        elif len(names) == len(entries) and not named(space) and not set(entries) & set(names):
             places = list(range(len(names)))
         else:
             hint = f"call them {', '.join(ready)}, or " if len(ready) == len(names) else ""
@@ -249,12 +222,19 @@ class GymSource(Source):
                 f"({', '.join(entries)}), found {', '.join(names)}; {hint}give them these names, "
                 "or `observe` to translate."
             )
-        return lambda observation: _picked(read(self.space, observation), places)
+
+        def observe(observation: Any) -> list[Any]:
+            if table is not None and known:
+                values = list(table.values(whole(observation, "an observation")))
+            else:
+                values = read(space, observation)
+            return [values[i] for i in places]
+
+        return observe
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""
-        elements, table = actions_of(self.action_space), known_table(self.env)
-        self._index.rows(model.row_states, model.row_actions)  # an action must name one row
+        elements, table = actions_of(self.env.action_space), known_table(self.env)
         over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
         used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
         order = [f"a{i}" for i in range(len(elements))] if table is None else list(table.actions)
@@ -272,6 +252,102 @@ class GymSource(Source):
         return [None if ended else action[model.actions[a]] for a, ended in pairs]
 
 
-def _picked(values: list[Any], places: list[int]) -> list[Any]:
-    """Return values in another order."""
-    return [values[i] for i in places]
+class _Walker:
+    """Runs episodes of an environment under behaviours."""
+
+    def __init__(self, source: GymSource, counted: FactoredMDP, evidence: Evidence | None) -> None:
+        self._source, self._counted, self._evidence = source, counted, evidence
+        self._row_ptr = counted.row_ptr.tolist()
+        # the rows as objects, which lists share: few of them stay in the caches; -1 is the last
+        self._numbers = np.append(np.arange(counted.rows), -1).astype(object)
+        self._states: dict[Any, int] = {}  # those that observations showed so far
+        # of what is not counted yet: numbers of initial states and steps, by episodes
+        self._starts: list[int] = []
+        self._lengths: list[int] = []
+        self._rows: list[int] = []  # of transitions, and so on
+        self._successors: list[int] = []
+        self._paid: list[float] = []
+
+    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
+        """Run episodes until an identifier's total has reached its limit; add to the tally.
+
+        Only the first reset has a seed.
+        """
+        source, find = self._source, self._state
+        env, pays, note_paid = source.env, source.pays, self._paid.append
+        actions = source.actions  # of every row; None where there is none: the episode is over
+        note_row, note_successor = self._rows.append, self._successors.append
+        other, often = request.behaviour.other, max(1, request.first // SHARE)
+        # the row of every state, for every step; the last line repeats
+        lines: list[list[int]] = self._numbers[request.behaviour.rows].tolist()
+        strays = other > 0.0 or bool(np.any(request.behaviour.rows < 0))
+        random = Random(f"{request.seed} {request.first}")
+        both = np.random.SeedSequence([request.seed, request.first])
+        words = {"seed": int(both.generate_state(1)[0])}
+        done = steps = 0
+        while done < request.count:
+            observation, _ = env.reset(**words)
+            words = {}
+            state = find(observation)
+            self._starts.append(source.start(state))
+            begin = len(self._rows)
+            for rows in islice(chain(lines, repeat(lines[-1])), request.length):
+                row = rows[state]
+                if strays:
+                    row = _pick(row, self._row_ptr, state, other, random)
+                action = actions[row]
+                if action is None:
+                    break
+                observation, paid, terminated, truncated, _ = env.step(action)
+                state = find(observation)
+                note_row(row)
+                note_successor(state)
+                if pays:
+                    note_paid(paid)
+                if terminated:
+                    source.check_end(state)
+                if terminated or truncated:
+                    break
+            self._lengths.append(len(self._rows) - begin)
+            done, steps = done + 1, steps + self._lengths[-1]
+            if done % often == 0 or done == request.count or len(self._rows) >= FLUSH:
+                self._count(tally)
+                if np.any(tally.totals >= limit):
+                    break
+        return done, steps
+
+    def _count(self, tally: Tally) -> None:
+        """Add what was observed to a tally."""
+        if len(tally.starts):
+            np.add.at(tally.starts, self._starts, 1)
+        if self._rows:
+            rows, successors = np.array(self._rows, dtype=np.int64), np.array(self._successors)
+            tally.add(self._counted, rows, successors)
+            if self._source.pays:
+                self._source.note_paid(rows, np.array(self._paid, dtype=np.float64))
+            if self._evidence is not None:
+                ptr = starts(self._lengths)
+                ages = np.arange(len(rows)) - ptr[owners(ptr)]
+                before = np.where(ages == 0, -1, np.roll(rows, 1))
+                self._evidence.add(rows, successors, before, ages)
+        for column in (self._starts, self._lengths, self._rows, self._successors, self._paid):
+            column.clear()
+
+    def _state(self, observation: Any) -> int:
+        """Return the state that an observation shows."""
+        plain = isinstance(observation, np.ndarray) and not observation.dtype.hasobject
+        key = observation.tobytes() if plain else pickle.dumps(observation)
+        if key not in self._states:
+            self._states[key] = self._source.state(observation)
+        return self._states[key]
+
+
+def _pick(row: int, row_ptr: list[int], state: int, other: float, random: Random) -> int:
+    """Return any row of a state for -1, else the same one or, by chance `other`, another one."""
+    first, choices = row_ptr[state], row_ptr[state + 1] - row_ptr[state]
+    if row < 0:
+        return first + random.randrange(choices)
+    if choices > 1 and random.random() < other:
+        pick = first + random.randrange(choices - 1)
+        return pick if pick < row else pick + 1
+    return row

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -50,50 +53,46 @@ def entries_of(space: Any) -> tuple[Variable, ...]:
     Entries of a Dict have the names of its keys, those of a Dict within it of both keys; others
     are numbered.
     """
-    entries = tuple(_entries(space, ""))
+    spaces, entries = require_gymnasium().spaces, list[Variable]()
+    for name, _, leaf in _leaves(space):
+        if isinstance(leaf, spaces.Discrete):
+            entries.append(Variable(name, int(leaf.start), int(leaf.start + leaf.n - 1)))
+        elif isinstance(leaf, spaces.MultiDiscrete | spaces.MultiBinary):
+            binary = isinstance(leaf, spaces.MultiBinary)
+            sizes = np.reshape(np.full(leaf.shape, 2) if binary else leaf.nvec, -1)
+            lows = np.broadcast_to(np.reshape(0 if binary else leaf.start, -1), sizes.shape)
+            for i, (n, low) in enumerate(zip(sizes.tolist(), lows.tolist(), strict=True)):
+                entries.append(Variable(f"{name}_{i}", low, low + n - 1))
+        else:
+            raise UnsupportedError(
+                f"Environment: spaces must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or "
+                f"Dict of these, found {type(leaf).__name__}; wrap the environment."
+            )
     names = [e.name for e in entries]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UnsupportedError(
             f"Environment: entries must have different names, found {twice[0]} twice; wrap it."
         )
-    return entries
+    return tuple(entries)
 
 
-def _inner(space: Any) -> dict[Any, Any] | None:
-    """Return the spaces within a Dict or Tuple by their keys; None for what has none."""
+def _leaves(space: Any, name: str = "") -> Iterator[tuple[str, tuple[Any, ...], Any]]:
+    """Yield the names, keys and spaces of what a space consists of, within Dicts and Tuples."""
     spaces = require_gymnasium().spaces
-    if isinstance(space, spaces.Dict):
-        return dict(space.spaces)
-    return dict(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else None
+    if not isinstance(space, spaces.Dict | spaces.Tuple):
+        yield name or "x", (), space
+        return
+    has_names = isinstance(space, spaces.Dict)
+    prefix = name if has_names else name or "x"
+    for key, inner in space.spaces.items() if has_names else enumerate(space.spaces):
+        for label, keys, leaf in _leaves(inner, f"{prefix}_{key}" if prefix else str(key)):
+            yield label, (key, *keys), leaf
 
 
 def named(space: Any) -> bool:
     """Return whether the entries of a space have names of their own."""
-    spaces = require_gymnasium().spaces
-    return isinstance(space, spaces.Dict) or any(map(named, (_inner(space) or {}).values()))
-
-
-def _entries(space: Any, name: str) -> Iterator[Variable]:
-    spaces, label = require_gymnasium().spaces, name or "x"
-    inner = _inner(space)
-    if inner is not None:
-        prefix = name if isinstance(space, spaces.Dict) else label
-        for key, one in inner.items():
-            yield from _entries(one, f"{prefix}_{key}" if prefix else str(key))
-    elif isinstance(space, spaces.Discrete):
-        yield Variable(label, int(space.start), int(space.start + space.n - 1))
-    elif isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
-        binary = isinstance(space, spaces.MultiBinary)
-        sizes = np.reshape(np.full(space.shape, 2) if binary else space.nvec, -1)
-        lows = np.broadcast_to(np.reshape(0 if binary else space.start, -1), sizes.shape)
-        for i, (n, low) in enumerate(zip(sizes.tolist(), lows.tolist(), strict=True)):
-            yield Variable(f"{label}_{i}", low, low + n - 1)
-    else:
-        raise UnsupportedError(
-            f"Environment: spaces must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict "
-            f"of these, found {type(space).__name__}; wrap the environment."
-        )
+    return any(isinstance(key, str) for _, keys, _ in _leaves(space) for key in keys)
 
 
 def whole(value: Any, what: str) -> int:
@@ -109,26 +108,20 @@ def whole(value: Any, what: str) -> int:
 
 def read(space: Any, element: Any) -> list[Any]:
     """Return the values of an element of a discrete space, as they are: integers, if it is one."""
-    inner = _inner(space)
-    if inner is not None:
-        kind = Mapping if isinstance(space, require_gymnasium().spaces.Dict) else Sequence
-        keys = element if kind is Mapping else range(len(inner))
-        fits = isinstance(element, kind) and len(element) == len(inner)
-        if not fits or set(keys) != set(inner):
-            raise _unlike(f"the entries {', '.join(map(str, inner))}", element)
-        return [value for key, one in inner.items() for value in read(one, element[key])]
-    size = int(np.prod(space.shape))
-    try:
-        values = list(np.asarray(element).reshape(-1).tolist())
-    except ValueError:  # lists of different lengths
-        values = []
-    if len(values) != size:
-        raise _unlike(f"{size} values", element)
+    values = []
+    for name, keys, leaf in _leaves(space):
+        try:
+            part = np.asarray(reduce(getitem, keys, element)).reshape(-1).tolist()
+        except (LookupError, TypeError, ValueError):
+            part = []
+        size = math.prod(leaf.shape)
+        if len(part) != size:
+            raise ModelError(
+                f"Environment: an observation must have {size} value(s) of {name}, found "
+                f"{element!r}."
+            )
+        values += part
     return values
-
-
-def _unlike(content: str, element: Any) -> ModelError:
-    return ModelError(f"Environment: an observation must have {content}, found {element!r}.")
 
 
 def actions_of(space: Any) -> list[int]:

@@ -6,16 +6,17 @@ rows of an episode stand one after the other, each with its next state.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.index import Index, SuccessorPairs, absorbing
 from rfmdp.sources.log.tables import LogTable
+from rfmdp.sources.transitions import Index, SuccessorPairs, absorbing
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 SHOWN = 5  # rows of one kind that a message lists
@@ -24,13 +25,7 @@ TRUTH = {
     **dict.fromkeys(("true", "True", "TRUE", "1", "1.0"), 1),
     **dict.fromkeys(("false", "False", "FALSE", "0", "0.0"), 0),
 }
-ROLES = {  # what a column may be beside a variable; its name by default
-    "action": "action",
-    "episode": "episode",
-    "time": "t",
-    "terminated": "terminated",
-    "reward": "reward",
-}
+ROLES = ("action", "episode", "time", "terminated", "reward")  # of columns beside variables
 NESTED = ("list", "large_list", "fixed_size_list", "struct", "map")  # types of Arrow
 AGAIN = (
     "begin an episode that was there before: shuffled or doubled; sort by episode and time, and "
@@ -51,7 +46,7 @@ class Problems:
     """All faults of rows so far, by table and kind."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], list[int]] = {}  # counted from 0
+        self._rows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._examples: dict[tuple[str, str], str] = {}  # what the first one has
 
     def of(self, table: str, rows: IntArray) -> Note:
@@ -59,11 +54,10 @@ class Problems:
 
         def note(kind: str, where: BoolArray, shown: Callable[[int], object] | None = None) -> None:
             at = np.flatnonzero(where)
-            if not len(at):
-                return
-            self._rows.setdefault((table, kind), []).extend(rows[at].tolist())
-            if shown is not None and (table, kind) not in self._examples:
-                self._examples[table, kind] = f": {shown(int(at[0]))}"
+            if len(at):
+                self._rows[table, kind].extend(rows[at].tolist())
+                example = "" if shown is None else f": {shown(int(at[0]))}"
+                self._examples.setdefault((table, kind), example)
 
         return note
 
@@ -77,20 +71,10 @@ class Problems:
         listed = []
         for (table, kind), rows in self._rows.items():
             shown = ", ".join(map(str, rows[:SHOWN])) + ", ..." * (len(rows) > SHOWN)
-            example = self._examples.get((table, kind), "")
-            listed.append(f"{table}, {len(rows)} row(s) that {kind} (row {shown}{example})")
+            shown += self._examples[table, kind]
+            listed.append(f"{table}, {len(rows)} row(s) that {kind} (row {shown})")
         more = f"; and {len(listed) - KINDS} kinds more" if len(listed) > KINDS else ""
         return DataError(f"{'; '.join(listed[:KINDS])}{more}. Rows count from 0. {advice}")
-
-
-class LogTransitions(NamedTuple):
-    """Transitions of a model that stand in a table, (N,) each, in their order."""
-
-    pairs: IntArray  # numbers of pairs of a row and its successor
-    before: IntArray  # row that was taken before in the same episode; -1 at its start
-    ages: IntArray  # steps of the episode before
-    reward: FloatArray | None  # what was paid; infinite where there is no number
-    number: IntArray  # where they stand in the table
 
 
 class LogReader:
@@ -100,38 +84,42 @@ class LogReader:
         self, model: FactoredMDP, columns: Mapping[str, str | None], problems: Problems
     ) -> None:
         self._model, self._columns, self._problems = model, columns, problems
-        self._index, self.pairs = Index(model), SuccessorPairs(model)
+        self._index, self._pairs = Index(model), SuccessorPairs(model)
         self._actions = {name: i for i, name in enumerate(model.actions)}
         self._absorbing = absorbing(model)
         self._names: dict[str, int] = {}  # numbers of episodes that have names
         self._begun = np.empty(0, dtype=np.int64)  # episodes of all tables so far
         self._last: Columns = {}  # the last row
-        self.episodes = self.rows = 0
+        self.episodes = 0
         self.undated = False  # whether some table lacks episodes or times
         self.unread = False  # whether some table has a column of rewards that is not to be read
         self.followed = True  # whether all tables say which rows follow each other
         self.over = np.zeros(model.states, dtype=np.bool_)  # where episodes terminated
 
-    def transitions(self, table: LogTable) -> Iterator[LogTransitions]:
-        """Yield the transitions of a table, some at a time; note what is wrong with it."""
+    def transitions(self, table: LogTable) -> Iterator[Columns]:
+        """Yield the transitions of a table, some at a time; note what is wrong with it.
+
+        They are the `row` of the model that was taken and the `next state`, both as one `pair`; the
+        row `before` in the same episode, -1 at its start; the `age`, steps of the episode before;
+        the `number` in the table; and if there is a column what was paid: `reward`, infinite where
+        there is no number.
+        """
         places = self._places(table)
         self.followed &= "episode" in places
         self.undated |= not {"episode", "time"} <= places.keys()
-        hidden = self._columns.get("reward", "") is None
-        self.unread |= hidden and ROLES["reward"] in table.columns
+        self.unread |= (
+            self._columns.get("reward", "") is None and "reward" in table.data.schema.names
+        )
         first = 0
         for batch in table.read(list(dict.fromkeys(places.values()))):
             number = first + np.arange(batch.num_rows)
             first += batch.num_rows
-            self.rows += batch.num_rows
             note = self._problems.of(table.name, number)
             columns = {meaning: (place, batch.column(place)) for meaning, place in places.items()}
-            rows = self._decoded(table.name, columns, note)
-            pairs = self._pairs_of(rows, note)
-            before, ages = self._follow(rows, note)
-            fine = pairs >= 0
-            paid = rows["reward"][fine] if "reward" in rows else None
-            yield LogTransitions(pairs[fine], before[fine], ages[fine], paid, number[fine])
+            rows = self._decoded(table.name, columns, note) | {"number": number}
+            self._find(rows, note)
+            self._follow(rows, note)
+            yield rows
 
     def _places(self, table: LogTable) -> dict[str, str]:
         """Return the column of every variable (x), next value (x') and role that a table has."""
@@ -139,27 +127,23 @@ class LogReader:
         defaults: dict[str, tuple[str, ...]] = {x: (x,) for x in variables}
         defaults |= {f"{x}'": (f"next_{x}", f"{x}'") for x in variables}
         needed = {*defaults, *(name for name, word in self._columns.items() if word is not None)}
-        if len(self._model.actions) > 1:
-            needed.add("action")
-        defaults |= {role: (name,) for role, name in ROLES.items()}
-        for name in self._columns:
-            if name not in defaults:
-                raise DataError(f"columns: {name!r} must be one of {', '.join(defaults)}.")
+        needed |= {"action"} if len(self._model.actions) > 1 else set()
+        defaults |= {role: (role,) for role in ROLES} | {"time": ("t",)}
+        if other := sorted(self._columns.keys() - defaults.keys()):
+            raise DataError(f"columns: {other[0]!r} must be one of {', '.join(defaults)}.")
+        columns: list[str] = table.data.schema.names
         places: dict[str, str] = {}
         for meaning, names in defaults.items():
             word = self._columns.get(meaning)
-            if word is None and meaning in self._columns and meaning not in needed:
-                continue  # not to be read
             choices = names if word is None else (word,)
             taken = () if meaning in needed else places.values()
-            fitting = (c for c in choices if c in table.columns and c not in taken)
-            column = next(fitting, None)
-            if column is not None:
-                places[meaning] = column
+            fitting = [c for c in choices if c in columns and c not in taken]
+            if fitting and (meaning in needed or meaning not in self._columns):
+                places[meaning] = fitting[0]
             elif meaning in needed:
                 raise DataError(
                     f"{table.name}: must have a column for {meaning} "
-                    f"({' or '.join(map(repr, choices))}), has {', '.join(table.columns)}; say "
+                    f"({' or '.join(map(repr, choices))}), has {', '.join(columns)}; say "
                     f"which one it is (`columns={{{meaning!r}: NAME}}`)."
                 )
         return places
@@ -212,11 +196,11 @@ class LogReader:
         note(fault, (states < 0) & ~faulty, lambda i: packing.name(code[i : i + 1]))
         return np.where(faulty, -1, states)
 
-    def _pairs_of(self, rows: Columns, note: Note) -> IntArray:
-        """Return the pairs (N,) of the model, -1 where it has none; add the rows `taken`."""
+    def _find(self, rows: Columns, note: Note) -> None:
+        """Add rows and pairs of the model, -1 where it has none."""
         model, state, action, after = self._model, rows["state"], rows["action"], rows["next state"]
         readable = (state >= 0) & (action >= 0)
-        taken = rows["taken"] = np.where(readable, self._index.rows(state, action), -1)
+        taken = rows["row"] = np.where(readable, self._index.rows[state, action], -1)
 
         def choice(i: int) -> str:
             return f"{model.actions[action[i]]!r} in {model.state_name(int(state[i]))}"
@@ -226,24 +210,24 @@ class LogReader:
 
         note("have an action that the state does not have", readable & (taken < 0), choice)
         readable = (taken >= 0) & (after >= 0)
-        pairs = np.where(readable, self.pairs.find(taken, after), -1)
-        note("lead where the model says they cannot", readable & (pairs < 0), move)
+        rows["pair"] = np.where(readable, self._pairs.find(taken, after), -1)
+        note("lead where the model says they cannot", readable & (rows["pair"] < 0), move)
         if "terminated" in rows:
             over = (rows["terminated"] != 0) & (after >= 0)
             self.over[after[over]] = True
             left = over & ~self._absorbing[after]
             note(LEFT, left, lambda i: model.state_name(int(after[i])))
-        return pairs
 
-    def _follow(self, rows: Columns, note: Note) -> tuple[IntArray, IntArray]:
-        """Return the row (N,) of the model before each, and its age; note a broken order.
+    def _follow(self, rows: Columns, note: Note) -> None:
+        """Add the row of the model before each, and its age; note a broken order.
 
         Without episodes rows may come from anywhere.
         """
         count = len(rows["state"])
         if "episode" not in rows or not count:
             self._last = {} if count else self._last
-            return np.full(count, -1), np.zeros(count, dtype=np.int64)
+            rows["before"], rows["age"] = np.full(count, -1), np.zeros(count, dtype=np.int64)
+            return
         # what the table before has no column of cannot be wrong between the two
         fitting = {name: column[:1] for name, column in rows.items()}
         fitting |= {"time": rows["time"][:1] - 1} if "time" in rows else {}
@@ -264,9 +248,9 @@ class LogReader:
         self.episodes += len(fresh)
         place = np.arange(count)
         start = np.maximum.accumulate(np.where(same, -1, place))
-        ages = place - start + np.where(start < 0, last.get("age", 0), 0)
-        self._last = {name: column[-1:] for name, column in (rows | {"age": ages}).items()}
-        return np.where(same, joined["taken"][:-1], -1), ages
+        rows["age"] = place - start + np.where(start < 0, last.get("age", 0), 0)
+        rows["before"] = np.where(same, joined["row"][:-1], -1)
+        self._last = {name: column[-1:] for name, column in rows.items()}
 
     def _check_order(self, rows: Columns, same: BoolArray, note: Note) -> None:
         """Note rows (N,), behind the last one before, that do not follow in their episode."""

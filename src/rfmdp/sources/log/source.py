@@ -3,10 +3,9 @@
     log = read_log(model, "log.parquet", selection="none")
     run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
 
-One pass checks every row of the data. A second one counts outcomes of a learning model, what its
-assumptions are checked by, and rewards. Both take as much memory as the model, however large the
-data are. A guarantee needs all transitions, whatever their outcome: people declare that
-(`selection: none`), and what the data can tell about it is checked.
+One pass checks every row of the data, a second one counts. Both take as much memory as the model,
+however large the data are. A guarantee needs all transitions, whatever their outcome: people
+declare that (`selection: none`), and what the data can tell about it is checked.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ from rfmdp.record import Assumption
 from rfmdp.sources.checks import LEVEL, Check, Evidence
 from rfmdp.sources.log.reader import LogReader, Note, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.source import Paid, Payer, Source
-from rfmdp.sources.structure import Structure, structure_of
-from rfmdp.sources.tally import Tally, count_transitions
+from rfmdp.sources.source import Paid, Payer, Source, Structure, structure_of
+from rfmdp.sources.transitions import Tally
 from rfmdp.types import FloatArray, IntArray
 
 SELECTIONS = ("none", "unknown", "outcome")
@@ -55,19 +53,19 @@ class Log(Source):
         self._tables, self._columns, self._paid = tables, columns, Paid.nothing(model.rows)
         self.steps = 0  # number of transitions
         problems = Problems()
-        self._reader = reader = LogReader(model, columns, problems)
+        reader = LogReader(model, columns, problems)
         digests: dict[str, str] = {}
         started, told = time.monotonic(), 0.0
         for table in tables:
             digest, before = hashlib.sha256(), self.steps
             for steps in reader.transitions(table):
-                self.steps += len(steps.pairs)
+                self.steps += len(steps["pair"])
                 if problems.count > MANY:
                     raise problems.error(ADVICE)
-                digest.update(np.ascontiguousarray(steps.pairs, dtype=np.int32).tobytes())
+                digest.update(np.ascontiguousarray(steps["pair"], dtype=np.int32).tobytes())
                 if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                     told = now
-                    progress(reader.rows, now)
+                    progress(self.steps, now)
             twin = digests.get(digest.hexdigest())
             if twin is not None and self.steps - before >= TWINS:
                 raise DataError(
@@ -77,40 +75,25 @@ class Log(Source):
         if problems.count:
             raise problems.error(ADVICE)
         self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()  # of the data
-
-    @property
-    def trajectories(self) -> int:
-        """Number of episodes that tables tell apart, at least one."""
-        return max(self._reader.episodes, 1)
-
-    @property
-    def last(self) -> IntArray:
-        """States in which episodes terminated, ascending."""
-        return np.flatnonzero(self._reader.over)
-
-    @property
-    def words(self) -> dict[str, str]:
-        """A log, of this structure with these transitions."""
-        return {
+        self.words = {
             "source": "log",
-            "structure": structure_of(self.model),
+            "structure": structure_of(model),
             "data": self.digest,
-            "selection": self.selection,
-            "alarm level": repr(self.level),
+            "selection": selection,
+            "alarm level": repr(level),
         }
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee from these data assumes about them."""
+        self.trajectories = max(reader.episodes, 1)  # those that tables tell apart
+        self.last: IntArray = np.flatnonzero(reader.over)
+        self._followed = reader.followed
         sentences: list[str] = [Assumption("recorded")]
-        if self._reader.undated:
+        if reader.undated:
             sentences.append(
                 "no transition stands twice in the data, which shows only where they have columns "
                 "of episodes and times"
             )
-        if self._reader.unread:
+        if reader.unread:
             sentences.append("the column of rewards, which was not read, has what is declared")
-        return tuple(sentences)
+        self.assumptions = tuple(sentences)
 
     def tally(
         self, counted: FactoredMDP, declared: FloatArray | None = None
@@ -133,29 +116,35 @@ class Log(Source):
             )
         if not self.steps:
             raise DataError("Data: there must be a transition to learn from, the tables are empty.")
-        if declared is not None:
-            self._check_ends(declared)
-        evidence = Evidence(counted, self._reader.followed)
+        after = np.zeros(0) if declared is None else declared[self.model.row_ptr[self.last]]
+        if np.any(after):
+            at = int(np.argmax(after != 0.0))
+            raise DataError(
+                f"Data: an episode terminated in {self.model.state_name(int(self.last[at]))}, "
+                f"where the structure goes on to pay {after[at]:g} for ever; let it pay 0 there."
+            )
+        evidence = Evidence(counted, self._followed)
         self._paid = Paid.nothing(self.model.rows)
         reader, differ = LogReader(self.model, self._columns, Problems()), Problems()
         for table in self._tables:
             for steps in reader.transitions(table):
-                rows = reader.pairs.rows[steps.pairs]
-                successors = reader.pairs.successors[steps.pairs]
-                evidence.add(rows, successors, steps.before, steps.ages)
-                if steps.reward is None:
+                rows = steps["row"]
+                evidence.add(rows, steps["next state"], steps["before"], steps["age"])
+                if "reward" not in steps:
                     continue
-                self._paid.add(rows, steps.reward)
+                self._paid.add(rows, steps["reward"])
                 if declared is not None:
-                    _compare(declared[rows], steps.reward, differ.of(table.name, steps.number))
+                    note = differ.of(table.name, steps["number"])
+                    _compare(declared[rows], steps["reward"], note)
         if differ.count:
             raise differ.error(
                 "Correct them, declare what is paid, or learn rewards from them (`rewards=`). If "
                 "the column is about something else, do not read it (`columns={'reward': None}`)."
             )
         rows, successors, times = evidence.transitions()
-        empty = Tally.empty(counted, visits=True)
-        return count_transitions(counted, rows, successors, empty, times), evidence
+        tally = Tally.empty(counted, visits=True)
+        tally.add(counted, rows, successors, times)
+        return tally, evidence
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
@@ -174,16 +163,6 @@ class Log(Source):
                 "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."
             )
         return lambda rows, visits: self._paid.take(rows)
-
-    def _check_ends(self, declared: FloatArray) -> None:
-        """Raise DataError if rows must pay in states in which episodes are over."""
-        after = declared[self.model.row_ptr[self.last]]
-        if np.any(after):
-            at = int(np.argmax(after != 0.0))
-            raise DataError(
-                f"Data: an episode terminated in {self.model.state_name(int(self.last[at]))}, "
-                f"where the structure goes on to pay {after[at]:g} for ever; let it pay 0 there."
-            )
 
 
 def _compare(declared: FloatArray, paid: FloatArray, note: Note) -> None:
@@ -210,7 +189,7 @@ def read_log(
     ----------
     model
         What is known of the system: variables, actions, outcomes, and sets of distributions; see
-        `rfmdp.sources.structure`.
+        `rfmdp.sources.source`.
     tables
         Files (.parquet, .csv, .arrow, folders of these), tables of Arrow, pandas or polars, or
         arrays by name.

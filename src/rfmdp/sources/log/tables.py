@@ -7,7 +7,7 @@ transitions of a model in the layout that is read by default.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import DataError, FileError, ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, starts
-from rfmdp.sources.simulator import Transitions
+from rfmdp.sources.simulator import DrawnTrajectories
 from rfmdp.writing import replacing
 
 BATCH = 1 << 18  # rows at a time
@@ -36,15 +36,19 @@ class LogTable:
     """A table that can be read, perhaps several times."""
 
     name: str  # for messages
-    columns: list[str]
-    read: Callable[[list[str]], Iterator[Any]]  # columns -> record batches
+    data: Any  # a dataset of Arrow
 
-    def __post_init__(self) -> None:
-        twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
-        if twice is not None:
+    def read(self, columns: list[str]) -> Iterator[Any]:
+        """Yield record batches with some columns."""
+        try:
+            yield from self.data.scanner(
+                columns, batch_size=BATCH, batch_readahead=1, fragment_readahead=1,
+                use_threads=False, cache_metadata=False,
+            ).to_batches()  # fmt: skip
+        except (arrow().ArrowException, OSError) as error:
             raise DataError(
-                f"{self.name}: columns must have different names, found {twice} twice; rename one."
-            )
+                f"{self.name}: must be readable to its end, but: {_line(error)}."
+            ) from error
 
 
 def open_table(table: Any, number: int) -> list[LogTable]:
@@ -52,12 +56,11 @@ def open_table(table: Any, number: int) -> list[LogTable]:
     library = arrow()
     if isinstance(table, str | os.PathLike):
         path = Path(table)
-        if not path.is_dir():
-            return [_file(library, path)]
-        inside = sorted(place for place in path.iterdir() if _ending(place) in FORMATS)
-        if not inside:
+        inside = sorted(path.glob("*")) if path.is_dir() else [path]
+        files = [_file(library, p) for p in inside if p == path or _ending(p) in FORMATS]
+        if not files:
             raise FileError(f"{path}: must hold .parquet, .arrow or .csv files, holds none.")
-        return [_file(library, place) for place in inside]
+        return files
     try:
         content = library.table(table)
     except TypeError:
@@ -65,11 +68,14 @@ def open_table(table: Any, number: int) -> list[LogTable]:
             "Data must be files, tables of Arrow, pandas or polars, or arrays by name; found "
             f"{type(table).__name__}."
         ) from None
-
-    def read(columns: list[str]) -> Iterator[Any]:
-        yield from content.select(columns).to_batches(BATCH)
-
-    return [LogTable(f"table {number}", content.column_names, read)]
+    names = content.column_names
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(
+            f"table {number}: columns must have different names, found {twice[0]} twice; rename "
+            "one."
+        )
+    return [LogTable(f"table {number}", library.dataset.dataset(content))]
 
 
 def arrow() -> ModuleType:
@@ -113,32 +119,22 @@ def _file(library: ModuleType, path: Path) -> LogTable:
             convert_options=csv.ConvertOptions(strings_can_be_null=True),
             read_options=csv.ReadOptions(block_size=BLOCK),
         )
-    faults = (library.ArrowException, OSError)
     try:
-        names = library.dataset.dataset(path, format=kind).schema.names
-    except faults as error:
+        data = library.dataset.dataset(path, format=kind)
+    except (library.ArrowException, OSError) as error:
         raise FileError(f"{path}: cannot be read ({_line(error)}).") from error
-    words = library.dictionary(library.int32(), library.string())
-    schema = library.schema([(name, words) for name in names]) if text else None
-
-    def read(columns: list[str]) -> Iterator[Any]:
+    if text:
+        words = library.dictionary(library.int32(), library.string())
+        schema = library.schema([(name, words) for name in data.schema.names])
         data = library.dataset.dataset(path, schema, format=kind)
-        try:
-            yield from data.scanner(
-                columns, batch_size=BATCH, batch_readahead=1, fragment_readahead=1,
-                use_threads=False, cache_metadata=False,
-            ).to_batches()  # fmt: skip
-        except faults as error:
-            raise DataError(f"{path}: must be readable to its end, but: {_line(error)}.") from error
-
-    return LogTable(str(path), names, read)
+    return LogTable(str(path), data)
 
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def table_of(model: FactoredMDP, data: Transitions) -> Any:
+def table_of(model: FactoredMDP, data: DrawnTrajectories) -> Any:
     """Return an Arrow table: episode, t, variables, action, next values."""
     if not model.variables:
         raise ModelError("A table needs variables, by which states are told; the model has none.")
@@ -162,7 +158,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
         raise FileError(f"{path}: must end in one of {', '.join(WRITTEN)}.")
 
 
-def write_log(model: FactoredMDP, data: Transitions, path: str | os.PathLike[str]) -> None:
+def write_log(model: FactoredMDP, data: DrawnTrajectories, path: str | os.PathLike[str]) -> None:
     """Write recorded transitions of a model to a .parquet, .arrow or .csv file.
 
     Raises
