@@ -22,10 +22,8 @@ from rfmdp.domains.table import LearningVersion, find
 from rfmdp.errors import ModelError
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, Validity
-from rfmdp.learning.explore import Optimistic
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.methods import Method
-from rfmdp.learning.schedule import Doubling
+from rfmdp.learning.methods import Doubling, Method, Optimistic
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.sets.marginals import Marginals

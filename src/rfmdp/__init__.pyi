@@ -44,21 +44,19 @@ from .learning.confidence import (
     Mixture as Mixture,
     Weissman as Weissman,
 )
-from .learning.explore import (
-    GapDirected as GapDirected,
-    Optimistic as Optimistic,
-    UniformRandom as UniformRandom,
-)
 from .learning.identifiers import Granularity as Granularity
 from .learning.learn import learn as learn
-from .learning.methods import find_method as find_method
-from .learning.rewards import RewardRange as RewardRange
-from .learning.run import Run as Run
-from .learning.schedule import (
+from .learning.learned import RewardRange as RewardRange
+from .learning.methods import (
     Doubling as Doubling,
+    GapDirected as GapDirected,
     LogSpaced as LogSpaced,
+    Optimistic as Optimistic,
     StopWhen as StopWhen,
+    UniformRandom as UniformRandom,
+    find_method as find_method,
 )
+from .learning.run import Run as Run
 from .learning.simulation import Simulation as Simulation, simulate as simulate
 from .model.arrays import FactoredMDP as FactoredMDP, Rewards as Rewards, Variable as Variable
 from .model.build import build as build

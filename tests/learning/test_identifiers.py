@@ -10,8 +10,7 @@ from rfmdp.domains import DOMAINS, domain, domain_spec
 from rfmdp.errors import ModelError
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import find_method
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import StopWhen, find_method
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve

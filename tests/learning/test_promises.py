@@ -17,13 +17,11 @@ from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.learning.budget import Budget, Shares
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissman
-from rfmdp.learning.explore import UniformRandom
+from rfmdp.learning.confidence import ClopperPearson, Mixture, SetStore, Validity, Weissman
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.rewards import RewardRange
-from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.learned import RewardRange
+from rfmdp.learning.methods import StopWhen, UniformRandom
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits

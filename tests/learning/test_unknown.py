@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ANYTIME
-from rfmdp.learning.rewards import RewardRange
-from rfmdp.learning.schedule import Doubling, StopWhen
+from rfmdp.learning.learned import RewardRange
+from rfmdp.learning.methods import ANYTIME, Doubling, Optimistic, StopWhen, UniformRandom
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

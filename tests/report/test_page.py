@@ -19,8 +19,7 @@ from rfmdp.formats.files import save
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.language.load import parse_prism
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import find_method
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import StopWhen, find_method
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
 from rfmdp.policies.decisions import reached

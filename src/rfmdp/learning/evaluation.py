@@ -20,10 +20,9 @@ import numpy as np
 
 from rfmdp.inner.protocol import Inner, OneSided
 from rfmdp.kernels.sweep import choose
-from rfmdp.learning.planner import Planner
-from rfmdp.learning.sampling import Sampling
-from rfmdp.learning.schedule import Watch
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.confidence import SetStore
+from rfmdp.learning.run import Watch
+from rfmdp.learning.sampling import Planner, Sampling
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Spec
@@ -257,15 +256,3 @@ def _planned(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
     values = value[planner.model.initial]
     return worst(spec, 1.0 - values if planner.problem.flipped else values)
-
-
-def trivial(spec: Spec, least: float) -> tuple[float, float]:
-    """Return what holds without data: the worst and the best value of an objective for the agent.
-
-    `least` is what a row pays at least.
-    """
-    low, high = 0.0, 1.0
-    if spec.objective.rewarded:
-        low = 0.0 if least >= 0.0 else -np.inf
-        high = np.inf
-    return (low, high) if spec.agent is MAX else (high, low)

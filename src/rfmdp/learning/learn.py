@@ -3,8 +3,9 @@
     run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
     run.guarantee, run.statement(), run.policy, run.model
 
-This file checks its arguments; the loop is in `rfmdp.learning.learner`. Everything random is a
-function of the seed and the number of a trajectory.
+This file checks its arguments, and learns with many seeds side by side; the loop is in
+`rfmdp.learning.learner`. Everything random is a function of the seed and the number of a
+trajectory.
 """
 
 from __future__ import annotations
@@ -14,29 +15,39 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.files import load
+from rfmdp.formats.files import load, save
 from rfmdp.inner.protocol import Inner
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
-from rfmdp.learning.explore import Exploration
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
+from rfmdp.learning.learned import RewardRange
 from rfmdp.learning.learner import Learner
-from rfmdp.learning.methods import ANYTIME, METHODS, Method, find_method
-from rfmdp.learning.rewards import RewardRange
-from rfmdp.learning.run import KIND, Progress, Run
-from rfmdp.learning.schedule import Doubling, LogSpaced, StopWhen, Watch
+from rfmdp.learning.methods import (
+    ANYTIME,
+    METHODS,
+    Doubling,
+    Exploration,
+    LogSpaced,
+    Method,
+    StopWhen,
+    find_method,
+)
+from rfmdp.learning.run import KIND, Progress, Run, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
+from rfmdp.running import TaskResult, run_many
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.table import EXPECTED
 from rfmdp.sources.source import Simulated, Source
@@ -45,8 +56,28 @@ from rfmdp.state_sets import NamedStates, StateSet
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
 
+# Of arguments: a class, or an attribute that such objects have; and what must be
+ARGUMENTS: dict[str, tuple[Any, str]] = {
+    "method": ((str, Method), f"a Method or its name ({', '.join(METHODS)})"),
+    "confidence": ("validity", "an object like Mixture(), ClopperPearson(), Weissman()"),
+    "budget": (Budget, "an object like Budget.EVENTS, Budget.PROBABILITIES"),
+    "exploration": ("plan", "an object like Optimistic(), UniformRandom()"),
+    "schedule": (Doubling, "an object like Doubling(0.2)"),
+    "granularity": (Granularity, "an object like Granularity.EFFECT, Granularity.LOCAL"),
+    "inner": ("prepare", "an object like Exact(), IntervalArithmetic()"),
+    "stop": (StopWhen, "an object like StopWhen(trajectories=200)"),
+    "points": ("next", "an object like LogSpaced(8)"),
+    "rewards": (RewardRange, "an object like RewardRange(0, 1)"),
+    "limits": (Limits, "an object like Limits(precision=1e-4)"),
+}
+NUMBERS = {  # at least, a whole number if that is one; less than; and what must be
+    "beta": (math.ulp(0.0), 1.0, "a number larger than 0 and less than 1"),
+    "p_min": (0.0, 1.0, "a number at least 0 and less than 1"),
+    "length": (1, math.inf, "a whole number, at least 1"),
+    "seed": (0, math.inf, "a whole number, at least 0, that fixes all randomness"),
+}
 
-TINY = 5e-324  # the least number above 0
+SeedProgress = Callable[[int, Progress], None]  # called with a seed and what its run is doing
 
 
 def learn(
@@ -134,10 +165,8 @@ def learn(
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    _require(
-        **parts, method=method, stop=stop, points=points, rewards=rewards, limits=limits,
-        beta=beta, p_min=p_min or 0.0, length=length, seed=seed,
-    )  # fmt: skip
+    _require(method=method, stop=stop, points=points, rewards=rewards, limits=limits, **parts)
+    _require_numbers(beta=beta, p_min=p_min or 0.0, length=length, seed=seed)
     whole = find_method(method) if isinstance(method, str) else method
     chosen = replace(whole, **{name: part for name, part in parts.items() if part is not None})
     samples = _as_source(source)
@@ -251,54 +280,102 @@ def _shown(value: Any) -> str:
     return repr(value) if plain else f"a {type(value).__name__}"
 
 
-def _of(kind: Any) -> Callable[[Any], bool]:
-    """Return a test for objects of a kind, or with an attribute of a name, or None."""
-
-    def fits(value: Any) -> bool:
-        if isinstance(kind, str):
-            return value is None or (hasattr(value, kind) and not isinstance(value, type))
-        return value is None or isinstance(value, kind)
-
-    return fits
-
-
-def _number(least: float, most: float, whole: bool = False) -> Callable[[Any], bool]:
-    """Return a test for numbers, at least `least` and less than `most`."""
-
-    def fits(value: Any) -> bool:
-        number = isinstance(value, int | float | np.integer | np.floating)
-        return number and least <= value < most and (not whole or float(value).is_integer())
-
-    return fits
-
-
-ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {  # tests, and what must be
-    "method": (
-        lambda value: isinstance(value, str | Method),
-        f"a Method or its name ({', '.join(METHODS)})",
-    ),
-    "confidence": (_of("validity"), "an object like Mixture(), ClopperPearson(), Weissman()"),
-    "budget": (_of(Budget), "an object like Budget.EVENTS, Budget.PROBABILITIES"),
-    "exploration": (_of("plan"), "an object like Optimistic(), UniformRandom()"),
-    "schedule": (_of(Doubling), "an object like Doubling(0.2)"),
-    "granularity": (_of(Granularity), "an object like Granularity.EFFECT, Granularity.LOCAL"),
-    "inner": (_of("prepare"), "an object like Exact(), IntervalArithmetic()"),
-    "stop": (_of(StopWhen), "an object like StopWhen(trajectories=200)"),
-    "points": (_of("next"), "an object like LogSpaced(8)"),
-    "rewards": (_of(RewardRange), "an object like RewardRange(0, 1)"),
-    "limits": (_of(Limits), "an object like Limits(precision=1e-4)"),
-    "beta": (_number(TINY, 1.0), "a number larger than 0 and less than 1"),
-    "p_min": (_number(0.0, 1.0), "a number at least 0 and less than 1"),
-    "length": (_number(1, math.inf, whole=True), "a whole number, at least 1"),
-    "seed": (
-        _number(0, math.inf, whole=True), "a whole number, at least 0, that fixes all randomness"
-    ),
-}  # fmt: skip
-
-
 def _require(**arguments: Any) -> None:
-    """Raise ModelError unless arguments, by name, are as `ARGUMENTS` says."""
+    """Raise ModelError unless arguments, by name, are None or as `ARGUMENTS` says."""
     for name, value in arguments.items():
-        fits, wanted = ARGUMENTS[name]
-        if not fits(value):
+        kind, wanted = ARGUMENTS[name]
+        if isinstance(kind, str):
+            fits = hasattr(value, kind) and not isinstance(value, type)
+        else:
+            fits = isinstance(value, kind)
+        if value is not None and not fits:
             raise ModelError(f"learn: {name} must be {wanted}, found {_shown(value)}.")
+
+
+def _require_numbers(**arguments: Any) -> None:
+    """Raise ModelError unless numbers, by name, are as `NUMBERS` says."""
+    for name, value in arguments.items():
+        least, most, wanted = NUMBERS[name]
+        number = isinstance(value, int | float | np.integer | np.floating)
+        inside = number and least <= value < most
+        if not inside or (isinstance(least, int) and value % 1):
+            raise ModelError(f"learn: {name} must be {wanted}, found {_shown(value)}.")
+
+
+class SeedTask(NamedTuple):
+    """One run: its seed, its file, and what that file holds for a worker that does not see it."""
+
+    seed: int
+    file: str | None
+    saved: bytes | None = None
+
+
+def learn_seeds(
+    source: FactoredMDP | Source,
+    spec: Spec | Property,
+    seeds: Sequence[int],
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    patience: float = float("inf"),
+    file: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: SeedProgress | None = None,
+    done: Callable[[TaskResult], None] | None = None,
+    **settings: Any,
+) -> list[TaskResult]:
+    """Return what `learn` gives with several seeds, in their order.
+
+    source, spec, settings : as for `learn`
+    jobs, scheduler, patience : where runs go, as for `run_many`
+    file : run file; with several seeds each has its own, NAME-SEED. On local cores it is saved at
+        every evaluation, from a cluster when a run is finished
+    resume : go on with the run files that are there, one at least; without it none may be
+    progress : called in the process that learns, with the seed and what it is doing
+    done : called here with every result, in the order of the seeds, as soon as it is its turn
+    """
+    files = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
+    saved = [name for name in files if name is not None and Path(name).exists()]
+    for name in [] if resume else files:  # refused before any process starts
+        saving_place(name, None)
+    if resume and not saved:
+        saving_place(None, files[0] or "a file")
+    tasks = [SeedTask(*pair) for pair in zip(seeds, files, strict=True)]
+    if scheduler is not None:  # workers may not see files
+        there = {name: Path(name).read_bytes() for name in saved}
+        tasks = [SeedTask(task.seed, None, there.get(task.file or "")) for task in tasks]
+
+    def keep(result: TaskResult) -> None:
+        place = files[result.number]
+        if scheduler is not None and place is not None and result.error is None:
+            save(result.value, place)
+        if done is not None:
+            done(result)
+
+    work = partial(learn_seed, partial(learn, source, spec, **settings), progress)
+    return run_many(work, tasks, jobs=jobs, scheduler=scheduler, patience=patience, done=keep)
+
+
+def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> str:
+    """Return the run file of a seed.
+
+    >>> seed_file("run.rfmdp", 3, range(5))
+    'run-3.rfmdp'
+    """
+    path = Path(file)
+    return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
+
+
+def learn_seed(learner: Callable[..., Run], progress: SeedProgress | None, task: SeedTask) -> Run:
+    """Learn with one seed; a saved run goes on, also on a machine that does not see its file.
+
+    A file that is there is one to go on with, or one that a lost process left.
+    """
+    if task.saved is not None:
+        with TemporaryDirectory() as folder:
+            place = Path(folder) / "run.rfmdp"
+            place.write_bytes(task.saved)
+            return learn_seed(learner, progress, task._replace(file=str(place), saved=None))
+    tell = None if progress is None else partial(progress, task.seed)
+    resume = task.file if task.file is not None and Path(task.file).exists() else None
+    return learner(seed=task.seed, output=task.file, resume=resume, progress=tell)

@@ -18,14 +18,13 @@ import numpy as np
 
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.formats.files import save
-from rfmdp.learning.confidence import Validity
-from rfmdp.learning.evaluation import Evaluator, initial_guarantee, trivial
+from rfmdp.learning.confidence import SetStore, Validity
+from rfmdp.learning.evaluation import Evaluator, initial_guarantee
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.run import Point, Run, arrays_of
+from rfmdp.learning.learned import LearnedModel
+from rfmdp.learning.run import Point, Run, Watch, arrays_of
 from rfmdp.learning.sampling import Sampling
-from rfmdp.learning.schedule import Watch
-from rfmdp.learning.setup import LearnedModel, Setup, assumptions_of, require_same, settings_of
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.types import AnyArray, IntArray
@@ -44,7 +43,7 @@ class Learner:
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
-        worst, best = trivial(setup.spec, self.learned.least)  # what holds without any data
+        worst, best = self.learned.trivial()
         self._nothing = Point(0, 0, worst, worst, math.nan, best, 0, 0, 0.0, 0.0)
         self._anytime = confidence.validity is Validity.ANYTIME
         self._looks: list[IntArray] = []  # counts (O,) at evaluations
@@ -53,7 +52,7 @@ class Learner:
         self._any_policy = Policy(model.row_ptr[None, :-1])
         seen = self.sampling.seen
         self.run = Run(
-            settings=settings_of(setup, ids, ledger, self.learned.payments),
+            settings=settings_of(setup, ids, ledger),
             validity=confidence.validity.value,
             assumptions=assumptions_of(setup, ids),
             agent=setup.spec.agent,
@@ -190,12 +189,12 @@ class Learner:
 
     def _adopt(self, solution: Solution, counts: IntArray) -> None:
         """Let the guarantee of a solution stand from now on."""
-        run, payments = self.run, self.learned.payments
+        run = self.run
         if not self._anytime:
             self._looks = [counts.copy()]
         self._proven_at = len(self._looks)
         run.solution, run.policy, run.model = solution, solution.policy, solution.explicit_model
-        run.evidence = {} if payments is None else copied(payments.arrays)  # beside the counts
+        run.evidence = copied(self.learned.arrays)  # beside the counts
 
     def _result(self, reason: str | None) -> Run:
         """Return the run as it is now."""
@@ -233,7 +232,7 @@ class Learner:
         sampling = self.sampling
         stores = {
             "sets": self.sets, "explore": sampling.sets, "seen": sampling.seen,
-            "rewards": sampling.unknown,
+            "rewards": self.learned,
             # what is recorded is read anew
             "evidence": sampling.evidence if self.setup.records is None else None,
         }  # fmt: skip

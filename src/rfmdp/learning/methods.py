@@ -1,14 +1,21 @@
-"""Named methods: configurations of the same parts.
+"""Named methods, and the parts that they are made of.
 
-The paper's four differ in what is counted and how the inner problem is solved; all of them read
-Clopper-Pearson or Weissman sets repeatedly, which are valid for a single look only, and say so.
-Ours use sets that are valid at any time.
+Exploration says which policy to sample next; guarantees do not rest on it. A schedule says when to
+plan again, points when to evaluate.
+
+The paper's four methods differ in what is counted and how the inner problem is solved; all of them
+read Clopper-Pearson or Weissman sets repeatedly, which are valid for a single look only, and say
+so. Ours use sets that are valid at any time.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
@@ -17,9 +24,189 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
-from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.schedule import Doubling
+from rfmdp.objective import MAX, Direction
+from rfmdp.ragged import segment_lengths
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.simulator import Behaviour
+from rfmdp.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.learning.run import Point
+    from rfmdp.learning.sampling import Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Optimistic:
+    """The best policy if nature cooperates within the confidence sets (the paper's).
+
+    `other` is the probability of taking another row than the planned one.
+    """
+
+    other: float = 0.0
+    error = None  # plans with the sets of the guarantee, not intersected with earlier ones
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.other <= 1.0:
+            raise ModelError(
+                f"The chance of any other action must be in [0, 1], found {self.other!r}."
+            )
+
+    def plan(self, sampling: Sampling) -> Behaviour:
+        """Plan with nature on the agent's side."""
+        return Behaviour(sampling.optimistic_rows(), self.other)
+
+
+@dataclass(frozen=True, slots=True)
+class UniformRandom:
+    """Every row of a state with the same probability."""
+
+    error = None
+
+    def plan(self, sampling: Sampling) -> Behaviour:
+        """Return the uniform behaviour."""
+        return Behaviour.uniform(sampling.planner.model)
+
+
+@dataclass(frozen=True, slots=True)
+class GapDirected:
+    """Sample where ignorance costs the guarantee most.
+
+    With pi optimal for the estimated model, an identifier j costs
+        loss_j = sum_s visits(s) [E V - least E V over the set of j, the others estimated],
+    and one more sample of it saves about loss_j / (2 n_j). The plan collects as much of
+    loss_j / n_j as a trajectory can. Every `every`-th plan is optimistic, so that no good action
+    stays untried. Its sets are loose: narrower ones find promising actions sooner. They are
+    Clopper-Pearson boxes that share an error probability evenly.
+    """
+
+    every: int = 4
+    error: float = 0.5
+
+    def plan(self, sampling: Sampling) -> Behaviour:
+        """Plan for the largest bonus, or optimistically."""
+        if sampling.plans % self.every == 0:
+            return Behaviour(sampling.optimistic_rows())
+        sampling.refresh()
+        estimate, planner = _smoothed(sampling), sampling.planner
+        value, rows = planner.plan(estimate, planner.problem.nature)
+        loss = _losses(sampling, estimate, value, rows)
+        bonus = loss / np.maximum(sampling.seen.totals, 1)
+        model = planner.model
+        slots = np.concatenate([[0.0], np.cumsum(bonus[model.row_marginals])])
+        per_row = slots[model.marginal_ptr[1:]] - slots[model.marginal_ptr[:-1]]
+        return Behaviour(planner.collect(estimate, per_row, sampling.setup.length))
+
+
+Exploration: TypeAlias = Optimistic | UniformRandom | GapDirected
+
+
+def _smoothed(sampling: Sampling) -> Marginals:
+    """Return the estimates (x + 1/2) / (n + k/2); no outcome has probability 0."""
+    pointers, seen = sampling.sets.ptr, sampling.seen
+    sizes = segment_lengths(pointers)
+    total = np.repeat(seen.totals + 0.5 * sizes, sizes)
+    return Marginals.from_points(pointers, (seen.counts + 0.5) / total)
+
+
+def _losses(
+    sampling: Sampling, estimate: Marginals, value: FloatArray, rows: IntArray
+) -> FloatArray:
+    """Return what every identifier's set costs, (M,)."""
+    from rfmdp.kernels.statistical import gap_losses, occupancy
+
+    planner, sets = sampling.planner, sampling.sets
+    model, problem, length = planner.model, planner.problem, sampling.setup.length
+    joint = np.empty(int(np.max(segment_lengths(model.successor_ptr), initial=1)))
+    visits = np.zeros(model.states)
+    loss = np.zeros(len(model.marginals))
+    arrays = model.structure
+    boxes = (np.array(estimate.nominal), sets.lower, sets.upper)
+    initial = np.array(model.initial)
+    spread = joint, np.zeros(model.states), np.zeros(model.states)
+    occupancy(rows, length, arrays, boxes, initial, problem.terminal, spread, visits)
+    largest = int(np.max(model.marginals.sizes, initial=1))
+    work = (joint, np.empty(largest), np.empty(2 * largest), np.empty(largest, dtype=np.int64))
+    sign = -1.0 if problem.nature is MAX else 1.0
+    gap_losses(rows[0], visits, arrays, boxes, value, sign, work, loss)
+    return loss
+
+
+@dataclass(frozen=True, slots=True)
+class Doubling:
+    """When to plan anew: after the trajectory in which the visits of any identifier doubled.
+
+    patience : share by which the number of trajectories must have grown, even if visits doubled.
+        With many identifiers one of them doubles all the time, and a plan that is a few percent
+        late costs a few percent of the trajectories at most. 0 is the paper's rule.
+    factor : how many times as many visits count as doubled
+    """
+
+    patience: float = 0.1
+    factor: float = 2.0
+
+    def limits(self, totals: IntArray) -> IntArray:
+        """Return the visits (M,) of every identifier at which a new plan is due."""
+        limits: IntArray = np.maximum(np.ceil(self.factor * totals), 1).astype(np.int64)
+        return limits
+
+    def earliest(self, trajectories: int) -> int:
+        """Return after how many trajectories the next plan may be made."""
+        return math.ceil(trajectories * (1.0 + self.patience))
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpaced:
+    """Evaluation points: the same number of them in every decade of trajectories."""
+
+    per_decade: int = 8
+    first: int = 100
+
+    def next(self, trajectories: int) -> int:
+        """Return the first evaluation point after some trajectories."""
+        if trajectories < self.first:
+            return self.first
+        step = math.floor(self.per_decade * math.log10(trajectories / self.first) + 1e-9) + 1
+        while round(self.first * 10 ** (step / self.per_decade)) <= trajectories:
+            step += 1
+        return round(self.first * 10 ** (step / self.per_decade))
+
+
+@dataclass(frozen=True, slots=True)
+class StopWhen:
+    """Stop at the first of these; all are looked at after every evaluation.
+
+    Stopping at a guarantee that was reached is optional stopping: sound with sets that are valid
+    at any time, and not with those of a single look.
+
+    trajectories, steps : numbers of them, at most
+    guarantee : one that is good enough
+    gap : distance of guarantee and optimistic bound that is small enough
+    seconds : time, at most; sampling, planning and solving stop when it is over
+    """
+
+    trajectories: int = 100_000
+    steps: int | None = None
+    guarantee: float | None = None
+    gap: float | None = None
+    seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.trajectories < 1 or not self.seconds > 0.0:
+            raise ModelError("StopWhen: trajectories and seconds must be positive.")
+
+    def reason(self, agent: Direction, point: Point, seconds: float) -> str | None:
+        """Return why to stop after an evaluation and some seconds, or None."""
+        sign, goal = agent.sign, self.guarantee
+        if goal is not None and sign * point.guarantee >= sign * goal:
+            return "guarantee reached"
+        if self.gap is not None and abs(point.optimistic - point.guarantee) <= self.gap:
+            return "gap closed"
+        if point.trajectories >= self.trajectories:
+            return "all trajectories run"
+        if self.steps is not None and point.steps >= self.steps:
+            return "all steps run"
+        return "time is up" if seconds >= self.seconds else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +214,6 @@ class Method:
     """The parts of a learning method; `learn` takes one and replacements for single parts."""
 
     name: str
-    about: str
     confidence: ConfidenceSet = field(default_factory=Mixture)
     budget: Budget = Budget.EVENTS
     exploration: Exploration = field(default_factory=Optimistic)
@@ -36,49 +222,28 @@ class Method:
     inner: Inner = field(default_factory=Exact)
 
 
-PAPER_MCCORMICK = Method(
+PAPER_MCCORMICK = Method(  # composes exactly, as the published hybrid practically did
     "paper-mccormick",
-    "The paper's boxes, composed exactly, as the published hybrid practically was.",
     confidence=ClopperPearson(),
     budget=Budget.PROBABILITIES,
     granularity=Granularity.LOCAL,
 )
-PAPER_INTERVAL = replace(
-    PAPER_MCCORMICK,
-    name="paper-interval",
-    about="The paper's boxes, composed by interval arithmetic.",
-    inner=IntervalArithmetic(),
-)
-PAPER_FLAT = replace(
-    PAPER_MCCORMICK,
-    name="paper-flat",
-    about="The paper's baseline: one box per row over global successors.",
-    granularity=Granularity.FLAT,
-)
+PAPER_INTERVAL = replace(PAPER_MCCORMICK, name="paper-interval", inner=IntervalArithmetic())
+PAPER_FLAT = replace(PAPER_MCCORMICK, name="paper-flat", granularity=Granularity.FLAT)
 PAPER_L1 = Method(
     "paper-l1",
-    "The paper's L1 baseline: Weissman balls, radii added up.",
     confidence=Weissman(),
     budget=Budget.COMPONENTS,
     granularity=Granularity.LOCAL,
     inner=RadiusSum(),
 )
-ANYTIME = Method(
-    "anytime",
-    "Mixture sequences, valid at any time, optimistic exploration, exact composition.",
-)
+ANYTIME = Method("anytime")
 GAP_DIRECTED = Method(
     "gap-directed",
-    "As `anytime`, sampling where ignorance costs the guarantee most.",
     exploration=GapDirected(),
     schedule=Doubling(factor=1.0),  # after 10 % more trajectories, whatever the visits
 )
-TIED = replace(
-    GAP_DIRECTED,
-    name="tied",
-    about="As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
-    granularity=Granularity.TIED,
-)
+TIED = replace(GAP_DIRECTED, name="tied", granularity=Granularity.TIED)
 
 METHODS: Mapping[str, Method] = {
     method.name: method

@@ -11,7 +11,8 @@ visits, paid  (R,) how often rows were taken, and what they paid in all (if alwa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
@@ -21,8 +22,7 @@ import numpy as np
 from rfmdp.formats.model_records import model_from_record, model_to_record
 from rfmdp.formats.records import solution_from_record, solution_to_record
 from rfmdp.learning.budget import Ledger
-from rfmdp.learning.confidence import Validity
-from rfmdp.learning.intervals import least_mean
+from rfmdp.learning.confidence import Validity, least_mean
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written
@@ -33,6 +33,7 @@ KIND = "learning run"
 ARRAYS = "counts", "looks", "floors", "starts"  # fields that are saved as they are
 LISTS, WORDS = ("alarms", "checks"), ("stopped", "question", "name")
 LISTED = 20  # groups of shared marginals that a statement lists
+OFTEN = 0.5  # seconds between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,48 @@ class Progress:
     trajectories: int
     seconds: float
     point: Point | None = None  # of the evaluation
+
+
+class Watch:
+    """Time since `started`, by `time.monotonic()`, against a number of seconds.
+
+    `before` are the seconds of earlier sessions of the run, by the clock and of the processor.
+    """
+
+    def __init__(
+        self, seconds: float, progress: Callable[[Progress], None] | None, started: float
+    ) -> None:
+        self._started = self._told = started
+        self._processor = time.process_time()
+        self._progress = progress
+        self.deadline = started + seconds
+        self.before = (0.0, 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of this session."""
+        return time.monotonic() - self._started
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - time.monotonic()
+
+    def over(self) -> bool:
+        """Return whether the time is over."""
+        return self.left < 0.0
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds of all sessions, by the clock and of the processor."""
+        processor = time.process_time() - self._processor
+        return self.before[0] + self.seconds, self.before[1] + processor
+
+    def tell(self, phase: str, trajectories: int, point: Point | None = None) -> None:
+        """Report progress, now and then and after every evaluation."""
+        now = time.monotonic()
+        if self._progress is not None and (point is not None or now - self._told >= OFTEN):
+            self._told = now
+            self._progress(Progress(phase, trajectories, now - self._started, point))
 
 
 @dataclass(slots=True, eq=False)

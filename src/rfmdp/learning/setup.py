@@ -18,21 +18,20 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity, Identifiers
-from rfmdp.learning.methods import Method
-from rfmdp.learning.rewards import SHARE, RewardRange, UnknownRewards
-from rfmdp.learning.schedule import LogSpaced, StopWhen
+from rfmdp.learning.learned import RewardRange
+from rfmdp.learning.methods import LogSpaced, Method, StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, Spec
-from rfmdp.outer.problem import pose, where
+from rfmdp.objective import Spec
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.record import Assumption, described
-from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.source import Source
 from rfmdp.sources.structure import digest_of, informed
-from rfmdp.types import AnyArray, FloatArray
+from rfmdp.types import AnyArray
 
-START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
+START_SHARE = 0.1  # of the error probability, for the distribution of starts
+REWARD_SHARE = 0.5  # of the rest, for rewards that are learned
 SHORT = 16  # digits of a digest that are kept
 CONFIDENCE = {ClopperPearson: "clopper-pearson", Mixture: "mixture", Weissman: "weissman"}
 DIGESTS = ("structure", "probabilities", "data")  # settings that are digests
@@ -67,53 +66,11 @@ class Setup:
         """
         start = START_SHARE * self.beta if self.source.random_start else 0.0
         rest = self.beta - start
-        reward = SHARE * rest if self.rewards is not None else 0.0
+        reward = REWARD_SHARE * rest if self.rewards is not None else 0.0
         return Shares(rest - reward, reward, start)
 
 
-class LearnedModel:
-    """The learned model twice: with everything unknown against the agent, and for the agent.
-
-    Both have the same sets, of the identifiers of `model`. They differ in what rows pay if that is
-    learned, too: `payments`; None: rows pay what the model says.
-    """
-
-    def __init__(self, setup: Setup, ids: Identifiers) -> None:
-        self.model, self.spec = ids.model, setup.spec
-        self.payments: UnknownRewards | None = None
-        if setup.rewards is not None:
-            self.payments = UnknownRewards(setup.rewards, self.model, self.spec, setup.shares())
-
-    @property
-    def least(self) -> float:
-        """What a row pays at least."""
-        if self.payments is not None:
-            return self.payments.range.low
-        problem = pose(self.model, self.spec)
-        return float(np.min([*problem.reward, *problem.start], initial=0.0))
-
-    def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
-        """Return the learned model with all that is not known against the agent."""
-        return self._with(sets, low=self.spec.agent is MAX), self.spec
-
-    def optimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
-        """Return the learned model with all that is not known, nature included, for the agent."""
-        spec = replace(self.spec, nature=self.spec.agent)
-        return self._with(sets, low=self.spec.agent is not MAX), spec
-
-    def paid(self, low: bool) -> FloatArray | None:
-        """Return what rows pay at least, or at most, (R,); None if they pay what the model says."""
-        return None if self.payments is None else self.payments.bounds(low)
-
-    def _with(self, sets: Marginals, low: bool) -> FactoredMDP:
-        """Return the model with learned sets, and with the least or largest rewards."""
-        model = self.model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
-        return model if self.payments is None else self.payments.apply(model, low)
-
-
-def settings_of(
-    setup: Setup, ids: Identifiers, ledger: Ledger, payments: UnknownRewards | None
-) -> dict[str, Any]:
+def settings_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, Any]:
     """Return what was asked for, by name; `ids` are those of the source's structure."""
     method, structure, limits = setup.method, setup.source.structure.model, setup.limits
     source = {name: _short(word) for name, word in setup.source.words.items()}
@@ -130,7 +87,7 @@ def settings_of(
         "confidence": described(method.confidence, CONFIDENCE.get(type(method.confidence))),
         "prior": prior,
         "p_min": float(setup.p_min),
-        "rewards": {"kind": "declared"} if payments is None else payments.settings,
+        "rewards": described(setup.rewards, "mixture") or {"kind": "declared"},
         "beta": float(setup.beta),
         "budget": {"kind": ledger.scheme, "digest": _digest(ledger.events, ledger.delta)},
         "granularity": method.granularity.value,

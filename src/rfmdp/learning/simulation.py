@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.intervals import clopper_pearson
+from rfmdp.learning.confidence import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import Unrolled, unroll

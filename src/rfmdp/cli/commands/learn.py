@@ -27,7 +27,7 @@ from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
-    from rfmdp.learning.rewards import RewardRange
+    from rfmdp.learning.learned import RewardRange
     from rfmdp.learning.run import Progress, Run
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.policies.explain import IdentifierGain
@@ -120,8 +120,8 @@ def learn(
     import rfmdp
     from rfmdp.cli.models import command_line, property_and_blueprint
     from rfmdp.domains.table import find
+    from rfmdp.learning.learn import learn_seeds, seed_file
     from rfmdp.learning.methods import find_method
-    from rfmdp.learning.seeds import learn_seeds, seed_file
 
     chosen, paid = find_method(method), _rewards(rewards)
     check_positive(
@@ -198,7 +198,7 @@ def learn(
 
 def _rewards(text: str) -> RewardRange | None:
     """Return the range of rewards that are learned, None if they are known."""
-    from rfmdp.learning.rewards import RewardRange
+    from rfmdp.learning.learned import RewardRange
 
     if text == "known":
         return None
