@@ -57,7 +57,6 @@ from .learning.methods import (
     find_method as find_method,
 )
 from .learning.run import Run as Run
-from .learning.simulation import Simulation as Simulation, simulate as simulate
 from .model.arrays import FactoredMDP as FactoredMDP, Rewards as Rewards, Variable as Variable
 from .model.build import build as build
 from .model.description import Action as Action, Move as Move
@@ -95,6 +94,7 @@ from .policies.files import (
     write_policy as write_policy,
 )
 from .policies.induced import NatureChoice as NatureChoice, induced_model as induced_model
+from .policies.simulation import Simulation as Simulation, simulate as simulate
 from .report.page import write_report as write_report
 from .running import TaskResult as TaskResult, run_many as run_many
 from .sets.families import (

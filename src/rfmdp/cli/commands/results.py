@@ -36,10 +36,10 @@ from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
-    from rfmdp.learning.simulation import Simulation
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
+    from rfmdp.policies.simulation import Simulation
 
 
 @command
@@ -192,10 +192,8 @@ def simulate(
     95 % confidence interval of what trajectories of this length give, and the steps per second.
     """
     from rfmdp.cli.models import property_and_model
-    from rfmdp.learning.simulation import scene_of
-    from rfmdp.objective import BudgetUntil
-    from rfmdp.outer.budget import unfolded
-    from rfmdp.policies.induced import NatureChoice, resolved
+    from rfmdp.policies.induced import NatureChoice
+    from rfmdp.policies.simulation import scene_of
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.solve import on_product
 
@@ -210,17 +208,10 @@ def simulate(
     )
     subject, spec = on_product(subject, question.spec(subject, settled=settled))
     chosen = _policy(policy, subject, spec)
-    if chosen is not None and isinstance(spec.objective, BudgetUntil):
-        subject, chosen, spec = unfolded(subject, chosen, spec)
-    if choice is NatureChoice.NOMINAL:
-        scene = scene_of(subject, chosen, spec)
-    elif chosen is None:
+    if chosen is None and choice is not NatureChoice.NOMINAL:
         raise ModelError("--nature needs a policy; give one with --policy.")
-    else:
-        with showing_progress("finding nature's choice"):
-            fixed, spec = resolved(subject, chosen, spec, choice)
-        scene = scene_of(fixed.model, None, spec)  # there is one row per state now
-        scene = scene.made_from(subject, fixed.states, fixed.rows)
+    with showing_progress("finding nature's choice"):
+        scene = scene_of(subject, chosen, spec, choice)
     with showing_progress("simulating"):
         simulation = scene.simulate(length, trajectories, seed)
     _say_what_is_missing(question, simulation, scene.measured.discount)

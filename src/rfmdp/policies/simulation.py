@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.confidence import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.unroll import Unrolled, unroll
+from rfmdp.model.unroll import unroll
 from rfmdp.objective import (
     MAX,
     BudgetUntil,
@@ -38,6 +38,7 @@ from rfmdp.outer.budget import unfolded
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards, where
 from rfmdp.outer.solution import Policy, Solution
+from rfmdp.policies.induced import NatureChoice, resolved, unrolled_spec
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.simulator import (
@@ -100,10 +101,6 @@ class Scene:
     behind: FactoredMDP  # the model that `model` was made from
     states: IntArray  # (S',) the state of `behind` that every state stands for
     rows: IntArray  # (R',) the row of `behind` that every row stands for
-
-    def made_from(self, model: FactoredMDP, states: IntArray, rows: IntArray) -> Scene:
-        """Return the scene with the model behind it that `behind` was made from."""
-        return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
 
     def simulate(
         self, length: int, trajectories: int, seed: int, *, confidence: float = 0.95
@@ -207,32 +204,35 @@ def simulate(
         )
     if isinstance(policy, Solution | Run):
         policy = policy.policy
-    scene = _scene_with_memory(model, policy, as_spec(spec, model, settled=True))
-    return scene.simulate(length, trajectories, seed, confidence=confidence)
-
-
-def _scene_with_memory(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
-    """Return the scene in whose states an automaton's state is, or what was paid of a budget."""
+    spec = as_spec(spec, model, settled=True)
     if isinstance(spec.objective, Temporal | TemporalReward):
         product = make_product(model, spec.objective, model.label("init"))
         policy = with_memory(policy, product) if isinstance(policy, Policy) else policy
         model, spec = product.model, replace(spec, objective=product.objective(spec.objective))
-    elif isinstance(spec.objective, BudgetUntil) and isinstance(policy, Policy):
-        model, policy, spec = unfolded(model, policy, spec)
-    return scene_of(model, policy, spec)
+    scene = scene_of(model, policy, spec)
+    return scene.simulate(length, trajectories, seed, confidence=confidence)
 
 
-def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
-    """Return what is run to estimate a specification, probabilities being the nominal ones.
+def scene_of(
+    model: FactoredMDP,
+    policy: Policy | Behaviour | None,
+    spec: Spec,
+    nature: NatureChoice = NatureChoice.NOMINAL,
+) -> Scene:
+    """Return what is run to estimate a specification; another nature needs a policy.
 
-    If something counts only from some step on, the model is unrolled in time. To stay in a set for
-    ever is measured as reaching states from which it cannot be left any more: under a fixed policy
-    every trajectory leaves the set or comes to such a state, sooner or later.
+    If something counts only from some step on, the model is unrolled in time. What a policy
+    remembers of a budget becomes part of the state. To stay in a set for ever is measured as
+    reaching states from which it cannot be left any more: under a fixed policy every trajectory
+    leaves the set or comes to such a state, sooner or later.
     """
+    if isinstance(spec.objective, BudgetUntil) and isinstance(policy, Policy):
+        model, policy, spec = unfolded(model, policy, spec)
     behaviour, objective = behaviour_of(model, policy), spec.objective
-    states, rows = np.arange(model.states), np.arange(model.rows)
-    world = model
-    if isinstance(objective, Until | Globally) and objective.earliest > 0:
+    if nature is not NatureChoice.NOMINAL:
+        assert isinstance(policy, Policy)
+        unrolled, spec = resolved(model, policy, spec, nature)
+    elif isinstance(objective, Until | Globally) and objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
                 "simulate: a property with a first step (F>=k, U[a,b], G[a,b]) needs a policy or "
@@ -240,9 +240,13 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
             )
         unrolled = unroll(model, behaviour.rows, objective.latest, objective.earliest)
         spec = unrolled_spec(model, spec, unrolled)
-        states, rows, world = unrolled.states, unrolled.rows, unrolled.model
-        behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
-    return Scene(world, behaviour, measure(world, behaviour, spec), model, states, rows)
+    else:
+        states, rows = np.arange(model.states), np.arange(model.rows)
+        return Scene(model, behaviour, measure(model, behaviour, spec), model, states, rows)
+    world = unrolled.model
+    behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
+    measured = measure(world, behaviour, spec)
+    return Scene(world, behaviour, measured, model, unrolled.states, unrolled.rows)
 
 
 def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
@@ -281,22 +285,6 @@ def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
         "general path formula (G F a), no budget without a policy; got "
         f"{spec}. `evaluate` has proven bounds of a policy."
     )
-
-
-def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
-    """Return the specification for a model unrolled in time, with 0 as the earliest step.
-
-    States there know how many steps are gone. So `stay U[a,b] target` becomes an until whose target
-    begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
-    """
-    here = spec.objective
-    sets: dict[str, Any] = {n: where(model, s)[unrolled.states] for n, s in here.sets.items()}
-    match here:
-        case Until(earliest=earliest):
-            sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
-        case Globally(earliest=earliest):
-            sets |= {"stay": sets["stay"] | (unrolled.steps < earliest), "earliest": 0}
-    return replace(spec, objective=replace(here, **sets))
 
 
 def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
