@@ -1,10 +1,9 @@
 """The ledger: which error probability is spent where, adding up to at most beta.
 
 A guarantee with probability 1 - beta is a union bound over *events* such as "this interval misses
-its probability". The ledger lists the error probability of every event before any sample is seen.
+its probability", whose error probabilities stand in the ledger before any sample is seen.
 `Setup.shares` divides beta among model, rewards and starts; a `Budget` divides the share of the
-model among the events of all identifiers. All sums are rounded against us: a ledger whose events
-might cost more than their share is refused.
+model among the events of all identifiers. All sums are rounded against us.
 """
 
 from __future__ import annotations
@@ -38,27 +37,23 @@ class Shares:
     start: float = 0.0  # of the distribution of starts
 
     def __post_init__(self) -> None:
-        shares = (self.model, self.reward, self.start)
-        if not all(0.0 <= x < 1.0 for x in shares) or not 0 < sum(map(Fraction, shares)) < 1:
+        parts = astuple(self)
+        if not all(x >= 0.0 for x in parts) or not 0 < sum(map(Fraction, parts)) < 1:
             raise ModelError(
-                "Shares: every share must lie in [0, 1) and their sum in (0, 1), found "
-                f"model={self.model:g}, reward={self.reward:g}, start={self.start:g}."
+                f"Shares: all must be at least 0 and their sum in (0, 1), found {parts}."
             )
 
     @property
     def beta(self) -> float:
         """The whole error probability, rounded upwards."""
-        total = sum(map(Fraction, (self.model, self.reward, self.start)))
+        total = sum(map(Fraction, astuple(self)))
         nearest = float(total)
         return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
 
-    def start_delta(self, states: int) -> float:
-        """Return the error probability of the interval of each of that many initial states."""
-        return self.start * _SAFETY / max(states, 1)
 
-    def reward_delta(self, rows: int) -> float:
-        """Return the error probability of the reward of each of that many rows."""
-        return self.reward * _SAFETY / max(rows, 1)
+def divided(share: float, events: int) -> float:
+    """Return the error probability of each of that many events."""
+    return share * _SAFETY / max(events, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,11 +77,6 @@ class Ledger:
                 f"found {self.spent_on_model():g}; lower the weights."
             )
 
-    @property
-    def beta(self) -> float:
-        """The whole error probability that was granted."""
-        return self.shares.beta
-
     def spent_on_model(self) -> float:
         """Return an upper bound of sum_j events_j delta_j: products and sum rounded upwards."""
         cost = self.events * self.delta
@@ -95,9 +85,8 @@ class Ledger:
 
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return plain arrays that `from_arrays` reads back."""
-        shares = np.array(astuple(self.shares))
-        scheme = np.array(self.scheme)
-        return {"scheme": scheme, "shares": shares, "events": self.events, "delta": self.delta}
+        named = {"scheme": np.array(self.scheme), "shares": np.array(astuple(self.shares))}
+        return named | {"events": self.events, "delta": self.delta}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, AnyArray]) -> Ledger:
@@ -123,9 +112,9 @@ class Budget(Enum):
         counts = events = confidence.events(sizes)
         total = int(events.sum())
         if self is Budget.PROBABILITIES:
-            counts, total = sizes, max(ids.probabilities, int(sizes.sum()))
+            counts, total = sizes, max(int(ids.counted.sum()), int(sizes.sum()))
         elif self is Budget.COMPONENTS:
-            counts, total = np.ones_like(sizes), max(ids.components, len(sizes))
-        delta = shares.model * _SAFETY / max(total, 1)
+            counts, total = np.ones_like(sizes), max(len(ids.counted), len(sizes))
         each = counts / np.maximum(np.maximum(counts, events), 1)
-        return Ledger(f"{self.value} of {total}", shares, events, delta * each)
+        delta = divided(shares.model, total) * each
+        return Ledger(f"{self.value} of {total}", shares, events, delta)

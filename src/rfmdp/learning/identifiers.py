@@ -26,7 +26,7 @@ from rfmdp.ragged import alike, entries, owner, owners, renumbered, segment, seg
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.structure import Structure, equal_numbers, informed
-from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"
 AT_ONCE = 1 << 20  # transitions whose outcomes are compared at once
@@ -47,20 +47,11 @@ class Identifiers:
     """The learning model, and what its marginals stand for."""
 
     model: FactoredMDP  # identifiers as marginals, uniform ones: no probability is known
-    counted: IntArray  # (|Q|,) outcomes of all that the paper counts, certain moves included
+    counted: IntArray  # (|Q|,) outcomes of all that the paper counts, certain moves included;
+    # their sum is the paper's U
     multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
     shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
     prior: Marginals | None  # boxes that are known before any data; None: nothing is
-
-    @property
-    def components(self) -> int:
-        """|Q| of the paper: marginal distributions to be learned, certain moves included."""
-        return len(self.counted)
-
-    @property
-    def probabilities(self) -> int:
-        """U of the paper: outcomes over all of them."""
-        return int(self.counted.sum())
 
     def floors(self, p_min: float) -> FloatArray:
         """Return the least probability of the outcomes of every identifier, (M,).
@@ -231,6 +222,10 @@ class _Slots:
         row_marginals[~separate] = len(shared) + np.arange(int(several.sum()))
         successor_ptr, successors = self._successors(joint, sizes, targets)
         lengths = segment_lengths(pointers)
+        factors = (*model.factors, JOINT_FACTOR)
+        row_factors = np.full(len(separate), factors.index(JOINT_FACTOR), dtype=np.int32)
+        if len(model.row_factors):
+            row_factors[separate] = model.row_factors[kept]
         learning = replace(
             model,
             marginal_ptr=marginal_ptr,
@@ -238,40 +233,36 @@ class _Slots:
             successor_ptr=successor_ptr,
             successors=successors,
             marginals=Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)),
-            factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
-            row_factors=self._factors(kept, separate),
+            factors=tuple(dict.fromkeys(factors)),
+            row_factors=row_factors,
             marginal_names=self._names(shared, joint[several]),
             outcome_names=() if len(joint) else self._outcome_names(shared),
         )
-        factors = segment_lengths(model.marginal_ptr)[joint[several]]
-        multiplied = np.append(np.ones_like(shared), factors)
+        products = segment_lengths(model.marginal_ptr)[joint[several]]
+        multiplied = np.append(np.ones_like(shared), products)
         return learning, multiplied, self._prior(pointers, shared, joint)
 
     def _prior(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals | None:
-        """Return what is known of the identifiers before any data; None: nothing is."""
-        sets = self.model.marginals
+        """Return what is known of the identifiers before any data; None: nothing is.
+
+        Bounds of outcomes that are one outcome of an identifier are added up.
+        """
+        model, sets = self.model, self.model.marginals
         if not informed(sets).any():
             return None
         slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps  # bounds are rounded outwards
-        slack *= float(np.max(segment_lengths(self.model.marginal_ptr)))
-        lower = self._added_up(sets.lower, shared, joint) * (1.0 - slack)
-        upper = np.minimum(self._added_up(sets.upper, shared, joint) * (1.0 + slack), 1.0)
+        slack *= float(np.max(segment_lengths(model.marginal_ptr)))
+        class_ptr = starts(self.classes[shared])
+        begin = np.repeat(class_ptr[:-1], segment_lengths(self.ptr)[shared])
+        place = begin + self.label[entries(self.ptr, shared)]
+        source = entries(sets.outcome_ptr, model.row_marginals[shared])
+        ends = []
+        for bound in (sets.lower, sets.upper):
+            sums = np.bincount(place, weights=bound[source], minlength=int(class_ptr[-1]))
+            sizes, _, mass = joint_successors(model, joint, bound)
+            ends.append(np.concatenate([sums, mass[np.repeat(sizes > 1, sizes)]]))
+        lower, upper = ends[0] * (1.0 - slack), np.minimum(ends[1] * (1.0 + slack), 1.0)
         return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
-
-    def _added_up(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
-        """Return numbers (O,) of the model's outcomes, added up to those of the identifiers."""
-        sizes, _, mass = joint_successors(self.model, joint, values)
-        return np.concatenate([self._merged(shared, values), mass[np.repeat(sizes > 1, sizes)]])
-
-    def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
-        """Return the sums over the classes of some slots, concatenated."""
-        sizes = segment_lengths(self.ptr)[slots]
-        class_ptr = starts(self.classes[slots])
-        label = self.label[entries(self.ptr, slots)]
-        chosen = self.model.row_marginals[slots]
-        source = values[entries(self.model.marginals.outcome_ptr, chosen)]
-        place = np.repeat(class_ptr[:-1], sizes) + label
-        return np.bincount(place, weights=source, minlength=int(class_ptr[-1])).astype(np.float64)
 
     def _successors(
         self, joint: IntArray, sizes: IntArray, targets: Int32Array
@@ -285,14 +276,6 @@ class _Slots:
         plain = np.repeat(~self.joint, segment_lengths(self.model.successor_ptr))
         out[~inside], out[inside] = self.model.successors[plain & self.first], targets
         return pointers, out
-
-    def _factors(self, kept: IntArray, separate: AnyArray) -> Int32Array:
-        """Return the factor of every remaining slot."""
-        names = (*self.model.factors, JOINT_FACTOR)
-        factors = np.full(len(separate), names.index(JOINT_FACTOR), dtype=np.int32)
-        if len(self.model.row_factors):
-            factors[separate] = self.model.row_factors[kept]
-        return factors
 
     def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
         """Name identifiers by their marginal, and by where they were met first."""

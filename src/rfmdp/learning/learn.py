@@ -3,9 +3,8 @@
     run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
     run.guarantee, run.statement(), run.policy, run.model
 
-This file checks its arguments, and learns with many seeds side by side; the loop is in
-`rfmdp.learning.learner`. Everything random is a function of the seed and the number of a
-trajectory.
+Everything random is a function of the seed and the number of a trajectory. This file checks what
+it is given, and learns with many seeds side by side; the loop is in `rfmdp.learning.learner`.
 """
 
 from __future__ import annotations
@@ -110,39 +109,25 @@ def learn(
 
     Parameters
     ----------
-    source, spec
-        Where samples come from, and the goal. A model is simulated: it has the known structure,
-        and its nominal probabilities are the hidden truth. `GymSource(env, model)` samples a
-        Gymnasium environment, `read_log(model, ...)` is read in one look; then a model says what
-        is known, and its probabilities are ignored.
-    method
-        Which parts to use, or the name of such a combination; see `rfmdp.learning.methods`.
-    confidence, budget, exploration, schedule, granularity, inner
-        Replacements for single parts of the method.
-    beta
-        Probability with which some reported guarantee may be wrong.
-    stop, points
-        When to end, and when to evaluate.
-    length, seed
-        Steps of a trajectory, and the number that fixes all randomness.
-    local, ties
-        See `identify`.
-    p_min
-        Assumption, printed with the result: every declared outcome is at least so probable.
-    rewards
-        In which range rewards lie, if they are to be learned too; by default rewards are those of
-        the model.
-    limits
-        Precision of the robust values.
-    name
-        Of the system, for the statement.
-    progress
-        Called about once a second, and with every evaluation.
-    output
-        Where to save the run after every evaluation; the file must not exist.
-    resume
-        A saved run to go on with; it is saved in `output` or, without one, in its own file. It
-        must have been started with the same arguments: only `stop` may differ.
+    source, spec : Where samples come from, and the goal. A model is simulated: it has the known
+        structure, and its nominal probabilities are the hidden truth. `GymSource(env, model)`
+        samples a Gymnasium environment, `read_log(model, ...)` is read in one look; then a model
+        says what is known, and its probabilities are ignored.
+    method : Which parts to use, or the name of such a combination; see `rfmdp.learning.methods`.
+    confidence, budget, exploration, schedule, granularity, inner : Replacements for single parts.
+    beta : Probability with which some reported guarantee may be wrong.
+    stop, points : When to end, and when to evaluate.
+    length, seed : Steps of a trajectory, and the number that fixes all randomness.
+    local, ties : See `identify`.
+    p_min : Assumption, printed with the result: every declared outcome is at least so probable.
+    rewards : In which range rewards lie, if they are to be learned too; by default rewards are
+        those of the model.
+    limits : Precision of the robust values.
+    name : Of the system, for the statement.
+    progress : Called about once a second, and with every evaluation.
+    output : Where to save the run after every evaluation; the file must not exist.
+    resume : A saved run to go on with; it is saved in `output` or, without one, in its own file.
+        It must have been started with the same arguments: only `stop` may differ.
 
     Raises
     ------
@@ -170,9 +155,7 @@ def learn(
     whole = find_method(method) if isinstance(method, str) else method
     chosen = replace(whole, **{name: part for name, part in parts.items() if part is not None})
     samples = _as_source(source)
-    goal = _checked(spec, samples.structure.model)
-    if rewards is None:
-        _refuse_expected_rewards(goal, samples.structure.model)
+    goal = _checked(spec, samples.structure.model, rewards is None)
     setup = Setup(
         samples, goal, chosen, float(beta), stop or StopWhen(), points or LogSpaced(), int(length),
         int(seed), limits or Limits(), float(p_min or 0.0), rewards, name,
@@ -189,8 +172,8 @@ def learn(
     return learner.go(file)
 
 
-def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
-    """Return the specification of a goal that can be learned."""
+def _checked(spec: Spec | Property | str, model: FactoredMDP, declared: bool) -> Spec:
+    """Return the specification of a goal that can be learned; `declared`: rewards are known."""
     if isinstance(spec, str):
         from rfmdp.answers.property import parse_property
 
@@ -211,23 +194,18 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
             "learn: nature must oppose the agent; here it helps, so nothing would be "
             "guaranteed; write Pmaxmin, Pminmax, Rmaxmin or Rminmax."
         )
+    if declared and EXPECTED in model.rewards and goal.objective.rewarded:
+        name = goal.objective.reward_name or next(iter(model.rewards))
+        if name not in model.rewards or name == EXPECTED:
+            raise ModelError(
+                f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is '
+                f'made of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and learn '
+                "it (`rewards=RewardRange(low, high)`)."
+            )
     sets: dict[str, Any] = {
         name: _resolved(model, states) for name, states in goal.objective.sets.items()
     }
     return replace(goal, objective=replace(goal.objective, **sets))
-
-
-def _refuse_expected_rewards(spec: Spec, model: FactoredMDP) -> None:
-    """Raise ModelError if rewards are those that `gym_model` made of probabilities."""
-    if EXPECTED not in model.rewards or not spec.objective.rewarded:
-        return
-    name = spec.objective.reward_name or next(iter(model.rewards))
-    if name not in model.rewards or name == EXPECTED:
-        raise ModelError(
-            f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is made '
-            f'of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and learn it '
-            "(`rewards=RewardRange(low, high)`)."
-        )
 
 
 def _resolved(model: FactoredMDP, states: StateSet) -> StateSet:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.learning.budget import divided
 from rfmdp.learning.confidence import mixture
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, Spec
@@ -94,7 +95,7 @@ class LearnedModel:
         self.reward = objective.reward_name or next(iter(model.rewards))
         open_states = ~pose(model, self.spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, segment_lengths(model.row_ptr)))
-        self._delta = setup.shares().reward_delta(len(self._open))
+        self._delta = divided(setup.shares().reward, len(self._open))
         visits = np.zeros(model.rows, dtype=np.int64)
         self.arrays |= {"visits": visits, "paid": np.zeros(model.rows)}  # sums
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from rfmdp.formats.model_records import model_from_record, model_to_record
 from rfmdp.formats.records import solution_from_record, solution_to_record
-from rfmdp.learning.budget import Ledger
+from rfmdp.learning.budget import Ledger, divided
 from rfmdp.learning.confidence import Validity, least_mean
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
@@ -146,7 +146,7 @@ class Run:
     @property
     def beta(self) -> float:
         """Probability with which some reported guarantee may be wrong."""
-        return self.ledger.beta
+        return self.ledger.shares.beta
 
     @property
     def guarantee(self) -> float:
@@ -166,7 +166,7 @@ class Run:
         if self.alarms or self.solution is None:
             return -math.inf * self.agent.sign
         values = self.agent.sign * self.solution.guarantee[self.model.initial]
-        delta = self.ledger.shares.start_delta(len(values))
+        delta = divided(self.ledger.shares.start, len(values))
         return self.agent.sign * least_mean(values, self.starts, delta)
 
     @property

@@ -1,9 +1,7 @@
 """What a learning run is about: everything that was asked for, also as plain settings.
 
-Settings are JSON: numbers, and objects with a kind. Two runs with the same settings are the same
-run: one may go on where the other stopped. What is too large (a structure, probabilities, sets of
-states) stands as a digest. The checker reads beta, confidence, p_min, rewards, prior,
-granularity, length and the kind of the source: see `docs/formats.md`.
+Settings are JSON: numbers, objects with a kind, digests of what is too large (see
+`docs/formats.md`). Of two runs with the same settings one may go on where the other stopped.
 """
 
 from __future__ import annotations
@@ -60,10 +58,7 @@ class Setup:
         return self.source if isinstance(self.source, Log) else None
 
     def shares(self) -> Shares:
-        """Return how beta is divided among model, rewards and the start.
-
-        `budget` divides the model's share once more, among events.
-        """
+        """Return how beta is divided among model, rewards and the start."""
         start = START_SHARE * self.beta if self.source.random_start else 0.0
         rest = self.beta - start
         reward = REWARD_SHARE * rest if self.rewards is not None else 0.0
@@ -73,7 +68,8 @@ class Setup:
 def settings_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, Any]:
     """Return what was asked for, by name; `ids` are those of the source's structure."""
     method, structure, limits = setup.method, setup.source.structure.model, setup.limits
-    source = {name: _short(word) for name, word in setup.source.words.items()}
+    words = setup.source.words.items()
+    source = {name: word[:SHORT] if len(word) == 64 else word for name, word in words}
     known, counted, prior = ids.prior, ids.model, None
     if known is not None:
         digest = _digest(known.lower, known.upper)
@@ -121,16 +117,22 @@ def assumptions_of(setup: Setup, ids: Identifiers) -> tuple[str, ...]:
 
 def require_same(saved: Mapping[str, Any], request: Mapping[str, Any], place: str) -> None:
     """Raise ModelError, naming what differs, unless a saved run is the one that is asked for."""
-    before, now = ({**settings, **settings["source"]} for settings in (saved, request))
-    names = [name for name in dict.fromkeys([*before, *now]) if name not in ("source", "kind")]
-    if before["kind"] != now["kind"]:
-        names = ["kind"]
-    differ = [name for name in names if before.get(name) != now.get(name)]
-    if differ:
-        listed = "; ".join(_difference(n, before.get(n), now.get(n)) for n in differ)
+    before, now = (
+        {**settings, **settings["source"], "source": settings["source"]["kind"], "kind": None}
+        for settings in (saved, request)
+    )
+    differ = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if "source" in differ:
+        differ = ["source"]
+    listed = []
+    for name in differ:
+        words = in_words(before.get(name)), in_words(now.get(name))
+        others = name in DIGESTS or words[0] == words[1]
+        listed.append(f"{name} ({'others' if others else ', now '.join(words)})")
+    if listed:
         raise ModelError(
-            f"Resume: {place} must be continued with the same settings; these differ: {listed}. "
-            "Use the same ones, or start a run in another file."
+            f"Resume: {place} must be continued with the same settings; these differ: "
+            f"{'; '.join(listed)}. Use the same ones, or start a run in another file."
         )
 
 
@@ -140,22 +142,14 @@ def in_words(setting: Any) -> str:
     >>> in_words({"kind": "mixture", "low": 0.0, "digest": "c0ffee"}), in_words(None)
     ('mixture(low=0.0)', 'nothing')
     """
-    if setting is None:
-        return "nothing"
     if isinstance(setting, list):
         return ", ".join(map(in_words, setting)) or "none"
     if not isinstance(setting, Mapping):
-        return str(setting)
+        return "nothing" if setting is None else str(setting)
+    kind = str(setting.get("kind", ""))
     numbers = (f"{k}={in_words(x)}" for k, x in setting.items() if k not in ("kind", "digest"))
     inside = ", ".join(numbers)
-    return f"{setting.get('kind', '')}({inside})" if inside else str(setting.get("kind", ""))
-
-
-def _difference(name: str, saved: Any, request: Any) -> str:
-    """Return what differs between two settings of one name, without digests."""
-    before, now = in_words(saved), in_words(request)
-    word = "source" if name == "kind" else name
-    return f"{word} ({'others' if name in DIGESTS or before == now else f'{before}, now {now}'})"
+    return f"{kind}({inside})" if inside else kind
 
 
 def _objective(model: FactoredMDP, spec: Spec) -> dict[str, Any]:
@@ -173,8 +167,3 @@ def _objective(model: FactoredMDP, spec: Spec) -> dict[str, Any]:
 
 def _digest(*arrays: object) -> str:
     return digest_of(*(np.asarray(array) for array in arrays))[:SHORT]
-
-
-def _short(word: str) -> str:
-    """Return a word; a digest is cut to its first digits."""
-    return word[:SHORT] if len(word) == 64 else word
