@@ -1,14 +1,10 @@
 """Evaluations: what the confidence sets prove at this moment.
 
-Models without cycles are solved from both sides. Models with cycles are not: with almost no data,
-nature may leave some states only once in millions of steps, and a proof about that takes minutes
-and gives a useless guarantee. One bound for one policy is enough, which has one row per state. So
-the last policy is proven with the sets as they are now; a rough plan is made that starts from its
-value; another policy is proven only if that plan promises more, and improved where its own value
-shows a better row. The optimistic bound is about all policies and takes longer, so it is proven at
-the end only, or always if the run is to stop at a gap.
-
-Nothing but the time that the run itself is given depends on a clock: a seed fixes everything.
+Models without cycles are solved from both sides. A proof about one with cycles may take minutes
+with almost no data, where nature may leave some states only once in millions of steps. So one bound
+for one policy is proven: the last policy with the sets as they are now, and the policy of a rough
+plan if that promises more. The optimistic bound is proven at the end only, or always if the run is
+to stop at a gap. Effort is limited by sweeps, so that a seed fixes everything.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfmdp.inner.protocol import Inner, OneSided
 from rfmdp.kernels.sweep import choose
@@ -81,12 +78,11 @@ class Evaluator:
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
         truth = self._truth
-        if truth is None or self._watch.over():
-            return float("nan")
-        solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits(truth.states))
-        if solution.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
-            return float("nan")
-        return worst(self.spec, solution.value[truth.initial])
+        if truth is not None and not self._watch.over():
+            solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits(truth.states))
+            if solution.status not in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
+                return worst(self.spec, solution.value[truth.initial])
+        return float("nan")
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
@@ -144,14 +140,12 @@ class Evaluator:
 
     def _limits(self, rows: int) -> Limits:
         """Return limits for a solver that sweeps some rows: time of the run, sweeps with cycles."""
-        limits = self.setup.limits
+        limits, tell = self.setup.limits, self._watch.tell
         seconds = min(limits.seconds, max(self._watch.left, LEAST))
         sweeps = max(FEWEST, EFFORT // rows) if self._cyclic else limits.sweeps
         sweeps = min(limits.sweeps, sweeps)
-        return replace(limits, seconds=seconds, sweeps=sweeps, progress=self._tell)
-
-    def _tell(self, *_: object) -> None:
-        self._watch.tell("evaluating", self._sampling.done)
+        progress = lambda *_: tell("evaluating", self._sampling.done)  # noqa: E731
+        return replace(limits, seconds=seconds, sweeps=sweeps, progress=progress)
 
     def _last(self) -> bool:
         """Return whether no evaluation follows, as far as can be known."""
@@ -241,13 +235,11 @@ def initial_guarantee(solution: Solution) -> float:
 
 def initial_bound(solution: Solution, *, lower: bool) -> float:
     """Return a bound in the worst initial state; it is infinite if nobody proved it."""
-    bound = solution.lower if lower else solution.upper
-    if bound is None:
-        return -np.inf if lower else np.inf
-    return worst(solution.spec, bound[solution.model.initial])
+    bounds = [solution.at(int(state)) for state in solution.model.initial]
+    return worst(solution.spec, [one.lower if lower else one.upper for one in bounds])
 
 
-def worst(spec: Spec, values: FloatArray) -> float:
+def worst(spec: Spec, values: ArrayLike) -> float:
     """Return the value, of those of all initial states, that is the worst for the agent."""
     return float(np.min(values) if spec.agent is MAX else np.max(values))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -152,16 +152,20 @@ class Learner:
                 better = fresh != nothing or guarantee == nothing
             if better:
                 guarantee = fresh
-                self._adopt(solution, counts)
+                if not self._anytime:
+                    self._looks = [counts.copy()]
+                self._proven_at = len(self._looks)
+                run.solution, run.policy = solution, solution.policy
+                run.model = solution.explicit_model
+                run.evidence = deepcopy(self.learned.arrays)  # beside the counts
                 if before is None or math.isnan(performance) or not np.array_equal(rows, before):
                     performance = self.evaluator.performance(rows)
         visited = int(np.count_nonzero(sampling.seen.totals))
-        run.history.append(
-            Point(
-                sampling.done, sampling.steps, guarantee, fresh, performance, optimistic,
-                sampling.plans, visited, *self._watch.spent(),
-            )
+        point = Point(
+            sampling.done, sampling.steps, guarantee, fresh, performance, optimistic,
+            sampling.plans, visited, *self._watch.spent(),
         )  # fmt: skip
+        run.history.append(point)
         if sign * guarantee > sign * optimistic:
             run.alarms += (
                 f"the guarantee {guarantee:.6g} lies beyond the optimistic bound {optimistic:.6g} "
@@ -187,15 +191,6 @@ class Learner:
             optimistic = (min if agent is MAX else max)(optimistic, last.optimistic)
         return fresh, optimistic, solution
 
-    def _adopt(self, solution: Solution, counts: IntArray) -> None:
-        """Let the guarantee of a solution stand from now on."""
-        run = self.run
-        if not self._anytime:
-            self._looks = [counts.copy()]
-        self._proven_at = len(self._looks)
-        run.solution, run.policy, run.model = solution, solution.policy, solution.explicit_model
-        run.evidence = copied(self.learned.arrays)  # beside the counts
-
     def _result(self, reason: str | None) -> Run:
         """Return the run as it is now."""
         run, seen = self.run, self.sampling.seen
@@ -218,7 +213,7 @@ class Learner:
         last = self.run.history[-1] if self.run.history else self._nothing
         parts = {
             "warm": self.evaluator.warm, "sampling": self.sampling.state(),
-            **{prefix: copied(store.arrays) for prefix, store in self._stores().items()},
+            **{prefix: deepcopy(store.arrays) for prefix, store in self._stores().items()},
         }  # fmt: skip
         return {
             "proven_at": np.array([self._proven_at]),
@@ -247,16 +242,10 @@ class Learner:
         self._looks = list(saved.looks)
         if saved.solution is not None:
             self._looks += list(state["later"])
-        seconds, processor = state["seconds"].tolist()
-        self._watch.before = seconds, processor
+        self._watch.before = tuple(state["seconds"].tolist())
         self.sampling.restore(arrays_of(state, "sampling"))
         for prefix, store in self._stores().items():
             for name, array in store.arrays.items():
                 array[...] = state[f"{prefix}/{name}"]
-        self.evaluator.warm.update(copied(arrays_of(state, "warm")))
+        self.evaluator.warm.update(deepcopy(arrays_of(state, "warm")))
         self._checked = self.sampling.steps
-
-
-def copied(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return copies of arrays, by name."""
-    return {name: array.copy() for name, array in arrays.items()}

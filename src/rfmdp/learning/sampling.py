@@ -36,15 +36,12 @@ from rfmdp.types import AnyArray, FloatArray, IntArray
 
 NEVER = np.iinfo(np.int64).max
 
-# Of plans
 SWEEPS, FEWEST = 60, 20  # of a plan at most; of large models fewer, within
 EFFORT = 2_500_000  # rows
 POLICY_SWEEPS = 5  # of the chosen rows alone, between two sweeps of all rows
 CHAIN_SWEEPS = 100  # the same with nature's answers fixed
 CHANGE = 1e-4  # relative change of the values at which a plan is good enough
 TINY = 1e-3  # of the largest value
-
-# Of samples
 GROWTH = 1.1  # sets to plan with are made anew when the visits grew by this factor
 CHUNK = 2_000_000  # steps between two looks at the clock
 
@@ -99,7 +96,7 @@ class Planner:
         for _ in range(self._sweeps):
             old = value.copy()
             for states, rows in zip(self._levels, self._rows, strict=True):
-                q = self._backup(value, rows, nature, problem.reward, problem.discount)
+                q = self._backup(value, rows, nature)
                 choose(q, self.model.row_ptr, states, problem.agent.sign, 0.0, self.choice, value)
             change = float(np.max(np.abs(value - old), initial=0.0))
             self.settled = change <= CHANGE * self._scale(value)
@@ -120,34 +117,26 @@ class Planner:
         she helps (other answers are worth more), or if costs to a target are minimised (they come
         down again).
         """
-        problem = self.problem
-        reward, discount = problem.reward, problem.discount
+        from rfmdp.kernels.products import sequential_answers
+
+        problem, packed = self.problem, self._packed
         keeps = nature is problem.agent
         keeps |= problem.form is Form.TO_TARGET and problem.agent is MIN
         for states in self._levels:
             rows = self.choice[states]
             if keeps:
-                self._settle_chain(value, states, rows, nature)
+                packed.sign = 1.0 if nature is MIN else -1.0
+                answers = packed.joint(sequential_answers, value, rows)
+                chain = Chain(
+                    self.model, Nodes.alone(states), self.choice, answers, value, problem.reward,
+                    problem.discount,
+                )  # fmt: skip
+                enough = 0.1 * CHANGE * self._scale(value)
+                chain.sweep(CHAIN_SWEEPS, np.full(len(states), enough))
+                chain.put(value)
                 continue
             for _ in range(POLICY_SWEEPS):
-                value[states] = self._backup(value, rows, nature, reward, discount)[rows]
-
-    def _settle_chain(
-        self, value: FloatArray, states: IntArray, rows: IntArray, nature: Direction
-    ) -> None:
-        """Evaluate the chain of the chosen rows and nature's answers to them, in place."""
-        from rfmdp.kernels.products import sequential_answers
-
-        model, problem = self.model, self.problem
-        self._packed.sign = 1.0 if nature is MIN else -1.0
-        answers = self._packed.joint(sequential_answers, value, rows)
-        chain = Chain(
-            model, Nodes.alone(states), self.choice, answers, value, problem.reward,
-            problem.discount,
-        )  # fmt: skip
-        enough = 0.1 * CHANGE * self._scale(value)
-        chain.sweep(CHAIN_SWEEPS, np.full(len(states), enough))
-        chain.put(value)
+                value[states] = self._backup(value, rows, nature)[rows]
 
     def pay(self, reward: FloatArray | None) -> None:
         """Plan with other rewards of the rows from now on; None: with those as they are."""
@@ -162,12 +151,11 @@ class Planner:
         self._packed.sets = _packed(sets)
         model = self.model
         states, rows = np.arange(model.states), np.arange(model.rows)
-        value = np.zeros(model.states)
-        rules = np.tile(model.row_ptr[:-1], (steps, 1))
-        for step in range(steps - 1, -1, -1):
-            q = self._backup(value, rows, MIN, bonus, 1.0)
+        value, rules = np.zeros(model.states), np.tile(model.row_ptr[:-1], (steps, 1))
+        for rule in rules[::-1]:
+            q = self._backup(value, rows, MIN, bonus)
             value = np.empty(model.states)
-            choose(q, model.row_ptr, states, 1.0, 0.0, rules[step], value)
+            choose(q, model.row_ptr, states, 1.0, 0.0, rule, value)
             if time.monotonic() > self.deadline:
                 break
         return rules
@@ -184,33 +172,29 @@ class Planner:
         return value
 
     def _backup(
-        self,
-        value: FloatArray,
-        rows: IntArray,
-        nature: Direction,
-        reward: FloatArray,
-        discount: float,
+        self, value: FloatArray, rows: IntArray, nature: Direction, bonus: FloatArray | None = None
     ) -> FloatArray:
-        """Return reward + discount * nature's expectation; other rows keep old numbers."""
+        """Return what rows pay and is expected, or their bonus; other rows keep old numbers."""
         from rfmdp.kernels.products import sequential_rows
 
         self._packed.sign = 1.0 if nature is MIN else -1.0
         self._packed.run(sequential_rows, value, rows, (self._below, self._above))
         q = self._below if nature is MIN else self._above
-        q[rows] = reward[rows] + discount * q[rows]
+        if bonus is not None:
+            q[rows] = bonus[rows] + q[rows]
+        else:
+            q[rows] = self.problem.reward[rows] + self.problem.discount * q[rows]
         return q
 
     def _backward(self, nature: Direction) -> tuple[FloatArray, IntArray]:
         """Plan a finite horizon."""
         problem, model = self.problem, self.model
         value = problem.start.copy()
-        count = max(len(problem.steps), 1)
         states, rows = np.arange(model.states), np.arange(model.rows)
-        rules = np.tile(model.row_ptr[:-1], (count, 1))
-        for number, step in enumerate(problem.steps):
-            q = self._backup(value, rows, nature, problem.reward, problem.discount)
+        rules = np.tile(model.row_ptr[:-1], (max(len(problem.steps), 1), 1))
+        for rule, step in zip(rules[::-1], problem.steps, strict=False):
+            q = self._backup(value, rows, nature)
             value = np.empty(model.states)
-            rule = rules[count - 1 - number]
             choose(q, model.row_ptr, states, problem.agent.sign, 0.0, rule, value)
             value = np.where(step.fixed, step.given, value)
         return value, rules

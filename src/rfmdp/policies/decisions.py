@@ -60,19 +60,14 @@ class Decisions:
 
 
 def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
-    """Return every row of some states, with its bounds and nature's answer to it.
+    """Return every row of some states (N,), with its bounds and nature's answer to it.
 
-    Parameters
-    ----------
-    solution
-        Of any objective.
-    states : (N,)
-        Where to look.
-    step
-        For finite horizons: how many steps are gone.
+    step : for finite horizons, how many steps are gone
     """
-    model = solution.explicit_model
-    problem = _one_step(model, solution.spec)
+    model, spec = solution.explicit_model, solution.spec
+    if isinstance(spec.objective, Parity):  # nothing is paid, and no state is an end
+        spec = replace(spec, objective=Reach(np.zeros(model.states, dtype=np.bool_)))
+    problem = pose(model, spec)
     if problem.form is Form.AVERAGE:  # what one step pays does not count in the long run
         problem = replace(problem, reward=np.zeros(model.rows))
     rows = entries(model.row_ptr, states)
@@ -89,7 +84,9 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
         upper[_leads(model, rows, after[1] == np.inf, np.logical_or)] = np.inf
         lower[_leads(model, rows, after[0] == np.inf, np.logical_and)] = np.inf
     counts = segment_lengths(model.row_ptr)[states]
-    over = np.repeat(_decided(problem, step)[states], counts)
+    number = len(problem.steps) - 1 - step
+    known = problem.steps[number].fixed if number >= 0 else problem.terminal
+    over = np.repeat(known[states], counts)  # whatever is done there
     now = values_after(solution, step)
     for bound, fixed in zip((lower, upper), now, strict=True):
         bound[over] = np.repeat(fixed[states], counts)[over]
@@ -110,13 +107,6 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     )  # fmt: skip
 
 
-def _one_step(model: FactoredMDP, spec: Spec) -> Problem:
-    """Return what is paid in a step; of a parity objective nothing, and no state is an end."""
-    if isinstance(spec.objective, Parity):
-        spec = replace(spec, objective=Reach(np.zeros(model.states, dtype=np.bool_)))
-    return pose(model, spec)
-
-
 def _paid(problem: Problem, rows: IntArray, rest: FloatArray, side: float) -> FloatArray:
     """Return bounds (Q,) of what rows pay and what follows, rounded to a side."""
     reward = problem.reward[rows]
@@ -135,14 +125,10 @@ def _leads(model: FactoredMDP, rows: IntArray, where: BoolArray, join: np.ufunc)
 
 
 def reached(solution: Solution, most: int, successors: int) -> IntArray:
-    """Return the states (N,) that the policy may reach, the nearest first, up to a number of them.
+    """Return the states (N,) that the policy may reach, the nearest first.
 
-    Parameters
-    ----------
-    most
-        States to return at the most; what is left out is farther than what is in.
-    successors
-        Entries that their chosen rows may have together.
+    most : states to return at the most; what is left out is farther than what is in
+    successors : entries that their chosen rows may have together
     """
     model, rules = solution.explicit_model, solution.policy.rows
     seen = np.zeros(model.states, dtype=np.bool_)
@@ -171,12 +157,11 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
     if solution.spec.objective.layers > 1 and solution.witness is not None:
         size = solution.model.states
         first = min(steps, len(solution.policy.rows) - 1) * size
-        ends = (-np.inf, np.inf)
-        low, high = (
-            np.full(size, end) if side is None else side[first : first + size]
-            for side, end in zip(solution.witness, ends, strict=True)
+        low, high = solution.witness
+        return (
+            np.full(size, -np.inf) if low is None else low[first : first + size],
+            np.full(size, np.inf) if high is None else high[first : first + size],
         )
-        return low, high
     later = remaining(solution.spec, steps)
     if later is solution.spec:
         rest_of = solution
@@ -214,9 +199,3 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
         case _:
             return spec
     return replace(spec, objective=replace(spec.objective, **rest))
-
-
-def _decided(problem: Problem, step: int) -> BoolArray:
-    """Return where (S,) the value is known when some steps are gone, whatever is done there."""
-    number = len(problem.steps) - 1 - step
-    return problem.steps[number].fixed if number >= 0 else problem.terminal

@@ -1,9 +1,4 @@
-"""Why a policy decides as it does in one state: for people, and as plain data.
-
-What the agent could do and what that is worth; what nature does against it; what happens next; and
-which uncertainty costs most: how much better the guarantee would be if one marginal were known to
-be its nominal distribution.
-"""
+"""Why a policy decides as it does in one state, and which uncertainty costs most."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, BudgetUntil, Spec
+from rfmdp.objective import MAX, BudgetUntil
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
 from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
@@ -92,15 +87,8 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
 
     Parameters
     ----------
-    state
-        Its number; `model.find(x=1, y=2)` tells it.
-    step
-        For finite horizons: how many steps are gone; under a budget what was paid of it.
-
-    Raises
-    ------
-    ModelError
-        If no step is left then.
+    state : Its number; `model.find(x=1, y=2)` tells it.
+    step : For finite horizons: how many steps are gone; under a budget what was paid of it.
     """
     if not 0 <= state < solution.model.states:
         raise ModelError(
@@ -118,11 +106,12 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         return replace(reasons, property=str(solution.spec))
     options = decisions(solution, np.array([state]), step)
     lower, upper = options.value
+    side = "at least" if solution.spec.agent is MAX else "at most"
     place = int(np.flatnonzero(options.rows == options.chosen[0])[0])
     return Explanation(
         str(solution.spec),
         solution.model.state_name(state),
-        _side(solution.spec),
+        side if solution.spec.robust else "",
         Bounds(float(lower[0]), float(upper[0])),
         tuple(_choices(options)),
         tuple(_answers(options, place)),
@@ -205,12 +194,6 @@ def _promise(explanation: Explanation) -> str:
     return f"the policy guarantees a value of {explanation.side} {bound}"
 
 
-def _side(spec: Spec) -> str:
-    if not spec.robust:
-        return ""
-    return "at least" if spec.agent is MAX else "at most"
-
-
 def _shown(bounds: Bounds) -> str:
     low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
     if low == high:
@@ -237,11 +220,8 @@ def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[Id
     A gain is how much the guarantee of the initial state improves if an identifier is known to be
     its nominal distribution (what its samples suggest), while all others stay as uncertain as they
     are; the agent may change its policy for it. Gains come from proven bounds on both sides, so
-    they are at least what is said. Identifiers that help only together with others have gain 0.
-    They follow by their samples, fewest first. Each gain is a solve of its own: those with the
-    fewest samples are tried first, and as many as there is time for.
-
-    Returns nothing for a run that proves nothing.
+    they are at least what is said. Each is a solve of its own: those with the fewest samples are
+    tried first, and as many as there is time for. A run that proves nothing has none.
     """
     solution = result.solution if isinstance(result, Run) else result
     if solution is None:

@@ -30,11 +30,6 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
     It has a line per decision: the variables (or the number) of the state, the step if the policy
     has several rules, the action, and where there is one rule the bounds of the value. `choice`,
     the number of the row within its state, tells actions without a name apart.
-
-    Raises
-    ------
-    FileError
-        If the ending is another one, or the file cannot be written.
     """
     solved = solution.solution if isinstance(solution, Run) else solution
     if not isinstance(solved, Solution):
@@ -85,13 +80,6 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
 
     Lines of a table are matched by variables and names of actions. States that it does not know
     may be left out as long as the policy cannot reach them.
-
-    Raises
-    ------
-    FileError
-        If the file is missing, or holds no policy.
-    ModelError
-        If the policy does not fit the model.
     """
     place = Path(path)
     if place.suffix == SAVED:

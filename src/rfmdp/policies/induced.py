@@ -45,16 +45,6 @@ def resolved(
 
     Where the policy or the specification counts steps, nature's choice depends on them as well:
     the chain then has a state per number of steps gone and state.
-
-    Parameters
-    ----------
-    policy
-        The last rule repeats if there are fewer rules than steps.
-
-    Raises
-    ------
-    ResourceError
-        If the states of all steps do not fit into memory.
     """
     earliest, steps = spec.objective.span
     if steps is None and earliest == 0 and policy.stationary:
@@ -157,9 +147,8 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
 
     Parameters
     ----------
-    nature
-        Which member of every set nature takes; None leaves it the sets. The worst and the best
-        ones are those for the policy and the specification of the solution.
+    nature : Which member of every set nature takes; None leaves it the sets. The worst and the
+        best ones are those for the policy and the specification of the solution.
 
     Examples
     --------

@@ -13,27 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfmdp import objective as goals
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.confidence import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import unroll
-from rfmdp.objective import (
-    MAX,
-    BudgetUntil,
-    Cumulative,
-    Discounted,
-    Globally,
-    Instantaneous,
-    Next,
-    Reach,
-    ReachReward,
-    Spec,
-    Temporal,
-    TemporalReward,
-    Total,
-    Until,
-)
+from rfmdp.objective import MAX, Spec
 from rfmdp.outer.budget import unfolded
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards, where
@@ -167,18 +153,13 @@ def simulate(
 
     Parameters
     ----------
-    model
-        Probabilities are the nominal ones.
-    policy
-        A policy, a behaviour, a solution or a learning run with its policy, or None: every choice
-        with the same probability.
-    spec
-        What is measured: any probability or reward.
-    length
-        Most steps of a trajectory, unless the objective has a number of steps of its own. What
+    model : Probabilities are the nominal ones.
+    policy : A policy, a behaviour, a solution or a learning run with its policy, or None: every
+        choice with the same probability.
+    spec : What is measured: any probability or reward.
+    length : Most steps of a trajectory, unless the objective has a number of steps of its own. What
         would follow is not counted; `ended` and `lost` say how many trajectories were not cut off.
-    confidence
-        Of the interval: exact for probabilities, approximate for rewards.
+    confidence : Of the interval: exact for probabilities, approximate for rewards.
 
     Examples
     --------
@@ -205,7 +186,7 @@ def simulate(
     if isinstance(policy, Solution | Run):
         policy = policy.policy
     spec = as_spec(spec, model, settled=True)
-    if isinstance(spec.objective, Temporal | TemporalReward):
+    if isinstance(spec.objective, goals.Temporal | goals.TemporalReward):
         product = make_product(model, spec.objective, model.label("init"))
         policy = with_memory(policy, product) if isinstance(policy, Policy) else policy
         model, spec = product.model, replace(spec, objective=product.objective(spec.objective))
@@ -226,13 +207,13 @@ def scene_of(
     reaching states from which it cannot be left any more: under a fixed policy every trajectory
     leaves the set or comes to such a state, sooner or later.
     """
-    if isinstance(spec.objective, BudgetUntil) and isinstance(policy, Policy):
+    if isinstance(spec.objective, goals.BudgetUntil) and isinstance(policy, Policy):
         model, policy, spec = unfolded(model, policy, spec)
     behaviour, objective = behaviour_of(model, policy), spec.objective
     if nature is not NatureChoice.NOMINAL:
         assert isinstance(policy, Policy)
         unrolled, spec = resolved(model, policy, spec, nature)
-    elif isinstance(objective, Until | Globally) and objective.earliest > 0:
+    elif isinstance(objective, goals.Until | goals.Globally) and objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
                 "simulate: a property with a first step (F>=k, U[a,b], G[a,b]) needs a policy or "
@@ -252,31 +233,31 @@ def scene_of(
 def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
     """Return what to look at in a trajectory, where only rows of the behaviour are taken."""
     match objective := spec.objective:
-        case Reach():
+        case goals.Reach():
             target = where(model, objective.target)
             return Measured(target, target)
-        case Until(earliest=0):
+        case goals.Until(earliest=0):
             target = where(model, objective.target)
             return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
-        case Globally(earliest=0, latest=int()):
+        case goals.Globally(earliest=0, latest=int()):
             stay = where(model, objective.stay)
             return Measured(~stay, stay, steps=objective.latest)
-        case Globally(latest=None):
+        case goals.Globally(latest=None):
             stay = where(model, objective.stay)
             kept = ~_graph(model, behaviour).positive(~stay, agent=MAX, nature=MAX)
             return Measured(kept | ~stay, kept)
-        case Next():
+        case goals.Next():
             return Measured(None, where(model, objective.target), steps=1)
-        case ReachReward():
+        case goals.ReachReward():
             return Measured(where(model, objective.target), None, objective.reward)
-        case Cumulative():
+        case goals.Cumulative():
             return Measured(None, None, objective.reward, objective.discount, objective.steps)
-        case Instantaneous():
+        case goals.Instantaneous():
             paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
             return Measured(None, None, steps=objective.step, last=paid)
-        case Discounted():
+        case goals.Discounted():
             return Measured(None, None, objective.reward, objective.discount)
-        case Total():
+        case goals.Total():
             paid = row_rewards(model, objective.reward) != 0.0
             over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
             return Measured(over, None, objective.reward)
