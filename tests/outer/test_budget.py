@@ -18,7 +18,7 @@ from rfmdp.outer.solution import Policy
 from rfmdp.policies.decisions import values_after
 from rfmdp.policies.explain import explain
 from rfmdp.policies.induced import without_budget
-from rfmdp.report.explorer import explorer
+from rfmdp.report.page import explorer
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification.solution import verify
 

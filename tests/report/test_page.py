@@ -23,8 +23,7 @@ from rfmdp.learning.methods import StopWhen, find_method
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
 from rfmdp.policies.decisions import reached
-from rfmdp.report.explorer import _single, explorer
-from rfmdp.report.page import write_report
+from rfmdp.report.page import _single, explorer, write_report
 from rfmdp.solving import solve
 
 SPEC = Spec(Reach("goal"), MAX, MIN)

@@ -1,17 +1,24 @@
-"""The report page: results, curves, an explorer of every policy, in one file that needs no net."""
+"""The report page: results, curves, an explorer of every policy, in one file that needs no net.
+
+An explorer has the part of a model that the policy reaches: typed arrays, one after the other,
+compressed; the browser unpacks them. Actions that the policy does not take are listed with their
+values, and can be followed as long as they lead to states on the page.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
 import platform
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,15 +26,24 @@ from rfmdp import __version__
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
+from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
+from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
+from rfmdp.policies.induced import without_budget
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.record import Provenance
-from rfmdp.report.explorer import explorer, shown_steps
+from rfmdp.types import AnyArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
 AUTOMATON = 12  # states of an automaton that are listed
 LONG = 8  # lines of a table that is not folded
+
+# Of an explorer
+STATES = 20_000
+ROWS = 200_000  # of all steps of a finite horizon together; of a larger one the first step is shown
+ENTRIES = 1_500_000  # successors
 
 SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
 
@@ -62,13 +78,10 @@ def write_report(
 
     Parameters
     ----------
-    results
-        Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be given as
-        it is, several in a list.
-    title
-        Of the page; by default the first result's.
-    command
-        How to make the results again, shown at the end.
+    results : Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be
+        given as it is, several in a list.
+    title : Of the page; by default the first result's.
+    command : How to make the results again, shown at the end.
     """
     listed = [results] if isinstance(results, Solution | Run) else results
     sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []
@@ -97,8 +110,9 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
         f'<div class="cards">{"".join(s.card for s in sections)}</div>',
     ]
     if charts:
+        data = json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
         lines.append('<h2>Curves</h2><div id="curves" class="card"></div>')
-        lines.append(f'<script type="application/json" id="charts">{_json(charts)}</script>')
+        lines.append(f'<script type="application/json" id="charts">{data}</script>')
     for number, chosen in enumerate(explored):
         assert chosen.explorer is not None
         lines.append(
@@ -135,13 +149,19 @@ def _section(result: object) -> Section:
 def _solution_section(solution: Solution) -> Section:
     model, title, status = solution.model, str(solution.spec), solution.status
     first = int(model.initial[0])
-    bounds, side = solution.at(first), _one_side(solution)
+    bounds, side, nature = solution.at(first), "", ""
+    ends = math.isfinite(bounds.lower), math.isfinite(bounds.upper)
+    if status is Status.GAP_OPEN and ends[0] != ends[1]:  # the method proves one side only
+        side = "lower bound" if ends[0] else "upper bound"
+    if model.uncertain:
+        nature = ", with a nature that helps the agent"
+        nature = ", for every choice of nature from its sets" if solution.spec.robust else nature
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
         f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
         f'<p><span class="badge {status.name.lower()}">{escape(side or status.value)}</span></p>'
         f'<p class="soft">proven bounds [{bounds.lower!r}, {bounds.upper!r}] in the initial state '
-        f"{escape(model.state_name(first))}{_nature(solution)}; method "
+        f"{escape(model.state_name(first))}{nature}; method "
         f"{escape(solution.method)}</p></section>"
     )
     cells: Cells = {
@@ -159,9 +179,11 @@ def _run_section(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
-    holds = _holds(run)
     alarm = bool(run.alarms)
     claim = "nothing is guaranteed" if alarm else f"{side} {run.guaranteed}"
+    holds = f"holds with probability {1.0 - run.beta:g} ({run.validity})"
+    if alarm or run.solution is None:
+        holds = "ALARM, nothing is guaranteed" if alarm else "nothing is proven"
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
         f'<div class="big">{claim}</div>'
@@ -200,38 +222,17 @@ def _charts(runs: Sequence[Run]) -> list[dict[str, object]]:
 
 def _curve(name: str, runs: Sequence[Run], column: str) -> dict[str, object]:
     """Return the mean of a column over runs where all were evaluated, with a band of deviations."""
-    common = set.intersection(*({p.trajectories for p in run.history} for run in runs))
+    tables = [{p.trajectories: getattr(p, column) for p in run.history} for run in runs]
     points, band = [], []
-    for x in sorted(common - {0}):
-        at = (
-            dict(zip(run.column("trajectories"), run.column(column), strict=True)) for run in runs
-        )
-        values = np.array([values[x] for values in at])
+    for x in sorted(set.intersection(*map(set, tables)) - {0}):
+        values = np.array([table[x] for table in tables])
         if np.all(np.isfinite(values)):
             mean, deviation = float(values.mean()), float(values.std())
             points.append((float(x), mean))
             band.append((mean - deviation, mean + deviation))
     note, dashed = CURVES[column]
-    band = band if len(runs) > 1 else []
-    return {"name": name, "points": points, "note": note, "dashed": dashed, "band": band}
-
-
-def _nature(solution: Solution) -> str:
-    """Return which nature the bounds are for."""
-    if not solution.model.uncertain:
-        return ""
-    if solution.spec.robust:
-        return ", for every choice of nature from its sets"
-    return ", with a nature that helps the agent"
-
-
-def _one_side(solution: Solution) -> str:
-    """Return which side a method proves, if it is one that proves one side only; else nothing."""
-    bounds = solution.at(int(solution.model.initial[0]))
-    sides = math.isfinite(bounds.lower), math.isfinite(bounds.upper)
-    if solution.status is not Status.GAP_OPEN or all(sides) or not any(sides):
-        return ""
-    return "lower bound" if sides[0] else "upper bound"
+    line = {"name": name, "points": points, "note": note, "dashed": dashed}
+    return line | {"band": band if len(runs) > 1 else []}
 
 
 def _models(sections: Sequence[Section]) -> list[str]:
@@ -246,15 +247,6 @@ def _models(sections: Sequence[Section]) -> list[str]:
         for origin in texts.values()
     ]
     return [f"<h2>{'Models' if len(shown) > 1 else 'Model'}</h2>", *shown] if shown else []
-
-
-def _holds(run: Run) -> str:
-    """Return how far the guarantee of a run can be relied on."""
-    if run.alarms:
-        return "ALARM, nothing is guaranteed"
-    if run.solution is None:
-        return "nothing is proven"
-    return f"holds with probability {1.0 - run.beta:g} ({run.validity})"
 
 
 def _table(lines: Sequence[Cells]) -> str:
@@ -322,6 +314,106 @@ def _asset(name: str) -> str:
     return (files("rfmdp.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _json(content: object) -> str:
-    """Return JSON that may stand inside of a script element."""
-    return json.dumps(content, allow_nan=False).replace("<", "\\u003c")
+def explorer(solution: Solution) -> str:
+    """Return the explorer's data of a solution as text: compressed, then base 64."""
+    solution = without_budget(solution)
+    states = reached(solution, STATES, ENTRIES)
+    steps = shown_steps(solution)
+    options = [decisions(solution, states, step) for step in range(steps)]
+    values = [step.value for step in options]
+    if solution.spec.objective.span[1] is not None:  # what is left after the last step shown
+        low, high = values_after(solution, steps)
+        values.append((low[states], high[states]))
+    arrays = _of_states(solution, states, values) | _of_rows(solution, options[0])
+    taken = [np.isin(step.rows, step.chosen) for step in options]
+    arrays |= {  # what differs between steps, of one after the other
+        "row_lower": _single(np.concatenate([step.lower for step in options]), -1.0),
+        "row_upper": _single(np.concatenate([step.upper for step in options]), 1.0),
+        "taken": np.concatenate(taken).astype(np.uint8),
+        "nature": np.concatenate([step.nature for step in options]).astype(np.float32),
+    }
+    model = solution.explicit_model
+    variables = model.variables or (Variable("state", 0, model.states - 1),)
+    header: dict[str, Any] = {
+        "agent": "max" if solution.spec.agent is MAX else "min",
+        "nature": "max" if solution.spec.nature is MAX else "min",
+        "variables": [[v.name, v.low, v.high, v.boolean] for v in variables],
+        "actions": list(model.actions),
+        "marginals": [model.marginal_name(j) for j in range(len(model.marginals))],
+        "outcomes": list(model.outcome_names),
+        "labels": list(model.labels),
+        "initial": int(model.initial[0]),
+        "total": model.states,
+        "steps": steps,
+        "layers": len(values),
+    }
+    return _packed(header, arrays)
+
+
+def shown_steps(solution: Solution) -> int:
+    """Return how many steps of a solution an explorer shows: all of a horizon that is not large."""
+    steps = solution.spec.objective.span[1] or 1
+    return steps if steps * solution.model.rows <= ROWS else 1
+
+
+def _of_states(
+    solution: Solution, states: IntArray, values: Sequence[tuple[FloatArray, FloatArray]]
+) -> dict[str, AnyArray]:
+    """Return valuations, labels, and the bounds of one step after the other."""
+    model = solution.explicit_model
+    lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
+    marks = [model.labels[name][states] for name in model.labels]
+    return {
+        "state": states.astype(np.int32),
+        "valuation": (model.valuations[states] if model.variables else states).astype("i4").ravel(),
+        "lower": np.where(np.isneginf(lower), np.nan, lower),  # nan: not proven
+        "upper": np.where(np.isposinf(upper) & ~np.isposinf(lower), np.nan, upper),
+        "label": np.array(marks, dtype=np.uint8).ravel(),
+    }
+
+
+def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
+    model, rows = solution.explicit_model, options.rows
+    place = np.full(model.states, -1, dtype=np.int32)
+    place[options.states] = np.arange(len(options.states))
+    on_policy = np.isin(rows, options.chosen)
+    widths = segment_lengths(model.successor_ptr)[rows]
+    if widths.sum() > ENTRIES:  # then only the policy's own rows can be followed
+        widths = np.where(on_policy, widths, 0)
+    followed = rows[widths > 0]
+    ids = entries(model.marginal_ptr, rows)
+    return {
+        "row_ptr": options.row_ptr.astype(np.int32),
+        "action": model.row_actions[rows].astype(np.int32),
+        "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]).astype(np.int32),
+        "marginal": model.row_marginals[ids].astype(np.int32),
+        "outcome_ptr": model.marginals.outcome_ptr.astype(np.int32),
+        "nominal": model.marginals.nominal.astype(np.float32),
+        "set_lower": model.marginals.lower.astype(np.float32),
+        "set_upper": model.marginals.upper.astype(np.float32),
+        "nature_ptr": options.outcome_ptr.astype(np.int32),
+        "successor_ptr": starts(widths).astype(np.int32),
+        "successor": place[model.successors[entries(model.successor_ptr, followed)]],
+    }
+
+
+def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
+    """Return a header and arrays as one compressed text."""
+    blocks, offset, table = [], 0, {}
+    for name, array in arrays.items():
+        data = np.ascontiguousarray(array).tobytes()
+        data += b"\0" * (-len(data) % 8)  # typed arrays start at multiples of their size
+        table[name] = [array.dtype.str[1:], offset, len(array)]
+        blocks.append(data)
+        offset += len(data)
+    head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    head += b" " * (-(len(head) + 4) % 8)
+    raw = len(head).to_bytes(4, "little") + head + b"".join(blocks)
+    return base64.b64encode(zlib.compress(raw, 7)).decode()
+
+
+def _single(bound: FloatArray, side: float) -> AnyArray:
+    """Return bounds in single precision that are bounds still: below (-1) or above (+1)."""
+    near = bound.astype(np.float32)
+    fits = near <= bound if side < 0.0 else near >= bound
+    return np.where(fits, near, np.nextafter(near, np.float32(side * np.inf)))
