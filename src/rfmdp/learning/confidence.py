@@ -1,9 +1,9 @@
 """Confidence sets: from counts to intervals, to uncertainty sets, and to those of a whole run.
 
 Functions for *intervals* map (x, n, delta), broadcast against each other, to `(lower, upper)`: x
-successes in n trials, 0 <= x <= n, and the error probability of both sides together. They are
-mirror images: upper(x, n) = 1 - lower(n - x, n), so that the two outcomes of a coin are one event.
-Ends are rounded outwards: float error can only widen an interval.
+successes in n trials, and the error probability of both sides together. They are mirror images,
+upper(x, n) = 1 - lower(n - x, n), so that the two outcomes of a coin are one event. Ends are
+rounded outwards.
 
 A *confidence set* has a `label`, a `validity`, and `assumptions` about the data. `events(outcomes)`
 says how many events (M,) marginals use, `sets(outcome_ptr, counts, delta)` returns their sets,
@@ -40,7 +40,7 @@ from rfmdp.rounding import EPS, SUM_SLACK, one_minus
 from rfmdp.sets.boxes import box_centres, normalised, tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.structure import informed
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 Bounds = tuple[FloatArray, FloatArray]
 LowerEnd = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]  # of flat arrays
@@ -184,15 +184,13 @@ class _Boxes:
 
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a box per marginal, around the empirical distribution."""
-        totals, usable = _totals(outcome_ptr, counts, delta)
-        sizes = segment_lengths(outcome_ptr)
-        seen = np.repeat(usable, sizes)
+        sizes, totals, centre = empirical(outcome_ptr, counts)
+        seen = np.repeat((totals > 0) & (delta > 0) & (sizes > 1), sizes)
         lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
         upper = np.ones(len(lower))
         n, error = np.repeat(totals, sizes)[seen], np.repeat(delta, sizes)[seen]
         lower[seen], upper[seen] = self.interval(np.asarray(counts)[seen], n, error)
         kind = np.full(len(sizes), Kind.BOX)
-        centre = empirical(outcome_ptr, counts)
         return Marginals.of_kind(outcome_ptr, kind, centre, *tighten(outcome_ptr, lower, upper))
 
 
@@ -230,15 +228,14 @@ class Weissman:
 
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return an L1 ball per marginal, around the empirical distribution."""
-        totals, usable = _totals(outcome_ptr, counts, delta)
-        sizes = segment_lengths(outcome_ptr)
+        sizes, totals, centre = empirical(outcome_ptr, counts)
+        usable = (totals > 0) & (delta > 0) & (sizes > 1)
         radius = np.where(sizes == 1, 0.0, 2.0)
         k = sizes[usable].astype(np.float64)
         # ln(2^k - 2) without overflow for large k
         vertices = k * np.log(2.0) + np.log1p(-(2.0 ** (1.0 - k)))
         wide = np.sqrt(2.0 * (vertices - np.log(delta[usable])) / totals[usable])
         radius[usable] = np.minimum(wide * (1.0 + 8.0 * EPS), 2.0)
-        centre = empirical(outcome_ptr, counts)
         half = np.repeat(radius / 2.0, sizes)
         lower, upper = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
         kind = np.full(len(sizes), Kind.L1)
@@ -248,21 +245,16 @@ class Weissman:
 ConfidenceSet: TypeAlias = ClopperPearson | Mixture | Weissman
 
 
-def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
-    """Return counts (O,) divided by the totals of marginals; uniform where nothing was seen."""
-    sizes = segment_lengths(outcome_ptr)
-    totals = np.repeat(segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr), sizes)
-    uniform = 1.0 / np.repeat(sizes, sizes)
-    return np.where(totals > 0, counts / np.maximum(totals, 1.0), uniform)
-
-
-def _totals(
-    outcome_ptr: IntArray, counts: IntArray, delta: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Return samples of every marginal, and which of them have samples, budget and two outcomes."""
-    totals = segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr)
-    several = segment_lengths(outcome_ptr) > 1
-    return totals, (totals > 0) & (np.asarray(delta) > 0) & several
+def empirical(ptr: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return sizes and samples (M,) of marginals, and shares (O,); without samples uniform ones."""
+    sizes = segment_lengths(ptr)
+    totals = segment_sum(np.asarray(counts, dtype=np.float64), ptr)
+    n = np.repeat(totals, sizes)
+    return (
+        sizes,
+        totals,
+        np.where(n > 0, counts / np.maximum(n, 1.0), 1.0 / np.repeat(sizes, sizes)),
+    )
 
 
 class SetStore:
@@ -293,16 +285,14 @@ class SetStore:
         self.floors = np.zeros(count) if floors is None else floors
         self.counts = np.zeros(size, dtype=np.int64)
         self.totals = np.zeros(count, dtype=np.int64)
-        everything = np.arange(count)
-        fresh = self._fresh(everything)
-        self._kind = fresh.kind  # boxes all, or none
-        self.boxes = bool(np.all(fresh.kind == Kind.BOX))
+        self._kind = confidence.sets(outcome_ptr, self.counts, delta).kind  # boxes all, or none
+        self.boxes = bool(np.all(self._kind == Kind.BOX))
         anytime = confidence.validity is Validity.ANYTIME
         self._nested = self.boxes and (anytime if nested is None else nested)
-        self.radius, self.nominal = fresh.radius.copy(), fresh.nominal.copy()
-        self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
-        self._prior_bounds = self._bounds_before_data(prior)
-        self._absorb(everything, fresh)
+        self.radius, self.nominal = np.zeros(count), np.zeros(size)
+        self.lower, self.upper = np.zeros(size), np.ones(size)
+        self._known = self._bounds_before_data(prior)
+        self._make(np.arange(count))
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> None:
         """Bring the sets of the identifiers `which` (default: all) to new counts.
@@ -313,10 +303,9 @@ class SetStore:
         pointers, at = self._entries(chosen)
         stale = chosen[segment_any(counts[at] != self.counts[at], pointers)]
         if len(stale):
-            pointers, at = self._entries(stale)
+            at = entries(self.ptr, stale)
             self.counts[at] = counts[at]
-            self.totals[stale] = segment_sum(counts[at].astype(np.float64), pointers)
-            self._absorb(stale, self._fresh(stale))
+            self._make(stale)
 
     def marginals(self) -> Marginals:
         """Return the sets as marginals of a model."""
@@ -342,16 +331,11 @@ class SetStore:
         """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
         return starts(segment_lengths(self.ptr)[which]), entries(self.ptr, which)
 
-    def _fresh(self, which: IntArray) -> Marginals:
-        """Return the sets of some identifiers, made from their counts and nothing else."""
-        pointers, at = self._entries(which)
-        return self.confidence.sets(pointers, self.counts[at], self.delta[which])
-
     def _bounds_before_data(self, prior: Marginals | None) -> tuple[FloatArray, FloatArray]:
         """Return the bounds (O,) that hold before any data."""
         sizes = segment_lengths(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
-        informs = prior is not None and bool(np.any(informed(prior)))
+        informs = prior is not None and np.any(informed(prior))
         if not self.boxes and (informs or np.any(floors > 0.0)):
             raise UnsupportedError(
                 f"Prior knowledge, or p_min, needs boxes; {self.confidence.label} gives other "
@@ -363,13 +347,14 @@ class SetStore:
             lower, upper = np.maximum(lower, prior.lower), np.minimum(upper, prior.upper)
         return lower, upper
 
-    def _absorb(self, which: IntArray, fresh: Marginals) -> None:
-        """Store new sets of some identifiers, narrowed by what else is known of them."""
+    def _make(self, which: IntArray) -> None:
+        """Make the sets of some identifiers from their counts and what else is known of them."""
         pointers, at = self._entries(which)
+        fresh = self.confidence.sets(pointers, self.counts[at], self.delta[which])
         lower, upper, nominal = fresh.lower, fresh.upper, fresh.nominal
         if self.boxes:
-            lower = np.maximum(lower, self._prior_bounds[0][at])
-            upper = np.minimum(upper, self._prior_bounds[1][at])
+            lower = np.maximum(lower, self._known[0][at])
+            upper = np.minimum(upper, self._known[1][at])
             if self._nested:
                 lower = np.maximum(lower, self.lower[at])
                 upper = np.minimum(upper, self.upper[at])
@@ -382,6 +367,7 @@ class SetStore:
             inside = segment_all((lower <= nominal) & (nominal <= upper), pointers)
             middle = box_centres(pointers, lower, upper)
             nominal = np.where(inside[owners(pointers)], nominal, middle)
+        self.totals[which] = segment_sum(self.counts[at].astype(np.float64), pointers)
         self.radius[which] = fresh.radius
         self.lower[at], self.upper[at], self.nominal[at] = lower, upper, nominal
 

@@ -59,7 +59,7 @@ class Evaluator:
     def guarantee(self, proven: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is proven."""
         model, spec = self.learned.pessimistic(self._sets.marginals())
-        if self._watch.over():
+        if self._watch.left() < 0.0:
             return None
         if not self._cyclic:
             return self._solve("pessimistic", model, spec, self._inner)
@@ -68,7 +68,7 @@ class Evaluator:
     def optimistic(self, proven: float) -> float:
         """Return a bound of the optimum on the other side, at worst the one that is proven."""
         needed = not self._cyclic or self._last() or self.setup.stop.gap is not None
-        if self._watch.over() or not needed or (self._cyclic and self._close(proven)):
+        if self._watch.left() < 0.0 or not needed or (self._cyclic and self._close(proven)):
             return proven
         model, spec = self.learned.optimistic(self._sets.marginals())
         inner = OneSided(self._inner) if self._cyclic else self._inner
@@ -78,7 +78,7 @@ class Evaluator:
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
         truth = self._truth
-        if truth is not None and not self._watch.over():
+        if truth is not None and not self._watch.left() < 0.0:
             solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits(truth.states))
             if solution.status not in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
                 return worst(self.spec, solution.value[truth.initial])
@@ -141,7 +141,7 @@ class Evaluator:
     def _limits(self, rows: int) -> Limits:
         """Return limits for a solver that sweeps some rows: time of the run, sweeps with cycles."""
         limits, tell = self.setup.limits, self._watch.tell
-        seconds = min(limits.seconds, max(self._watch.left, LEAST))
+        seconds = min(limits.seconds, max(self._watch.left(), LEAST))
         sweeps = max(FEWEST, EFFORT // rows) if self._cyclic else limits.sweeps
         sweeps = min(limits.sweeps, sweeps)
         progress = lambda *_: tell("evaluating", self._sampling.done)  # noqa: E731

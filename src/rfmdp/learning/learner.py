@@ -131,7 +131,7 @@ class Learner:
             return "alarm"
         if setup.records is not None:
             return "all data used"
-        return setup.stop.reason(setup.spec.agent, self.run.history[-1], self._watch.seconds)
+        return setup.stop.reason(setup.spec.agent, self.run.history[-1], self._watch.left())
 
     def _evaluate(self) -> None:
         """Find out which guarantee stands now; append a point."""

@@ -1,11 +1,7 @@
-"""Named methods, and the parts that they are made of.
+"""Named methods and their parts: exploration, schedule, evaluation points, stopping.
 
-Exploration says which policy to sample next; guarantees do not rest on it. A schedule says when to
-plan again, points when to evaluate.
-
-The paper's four methods differ in what is counted and how the inner problem is solved; all of them
-read Clopper-Pearson or Weissman sets repeatedly, which are valid for a single look only, and say
-so. Ours use sets that are valid at any time.
+Guarantees do not rest on which policy is sampled. The paper's methods read sets repeatedly that are
+valid for a single look only, and say so; ours use sets that are valid at any time.
 """
 
 from __future__ import annotations
@@ -47,10 +43,7 @@ class Optimistic:
     error = None  # plans with the sets of the guarantee, not intersected with earlier ones
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.other <= 1.0:
-            raise ModelError(
-                f"The chance of any other action must be in [0, 1], found {self.other!r}."
-            )
+        Behaviour(np.zeros((1, 1)), self.other)  # refuses what is no probability
 
     def plan(self, sampling: Sampling) -> Behaviour:
         """Plan with nature on the agent's side."""
@@ -76,8 +69,8 @@ class GapDirected:
         loss_j = sum_s visits(s) [E V - least E V over the set of j, the others estimated],
     and one more sample of it saves about loss_j / (2 n_j). The plan collects as much of
     loss_j / n_j as a trajectory can. Every `every`-th plan is optimistic, so that no good action
-    stays untried. Its sets are loose: narrower ones find promising actions sooner. They are
-    Clopper-Pearson boxes that share an error probability evenly.
+    stays untried. It plans with Clopper-Pearson boxes that share `error` evenly, a large error
+    probability: narrower sets find promising actions sooner.
     """
 
     every: int = 4
@@ -88,10 +81,12 @@ class GapDirected:
         if sampling.plans % self.every == 0:
             return Behaviour(sampling.optimistic_rows())
         sampling.refresh()
-        estimate, planner = _smoothed(sampling), sampling.planner
+        planner, seen, pointers = sampling.planner, sampling.seen, sampling.sets.ptr
+        sizes = segment_lengths(pointers)  # (x + 1/2) / (n + k/2): no outcome has probability 0
+        smoothed = (seen.counts + 0.5) / np.repeat(seen.totals + 0.5 * sizes, sizes)
+        estimate = Marginals.from_points(pointers, smoothed)
         value, rows = planner.plan(estimate, planner.problem.nature)
-        loss = _losses(sampling, estimate, value, rows)
-        bonus = loss / np.maximum(sampling.seen.totals, 1)
+        bonus = _losses(sampling, estimate, value, rows) / np.maximum(seen.totals, 1)
         model = planner.model
         slots = np.concatenate([[0.0], np.cumsum(bonus[model.row_marginals])])
         per_row = slots[model.marginal_ptr[1:]] - slots[model.marginal_ptr[:-1]]
@@ -101,28 +96,18 @@ class GapDirected:
 Exploration: TypeAlias = Optimistic | UniformRandom | GapDirected
 
 
-def _smoothed(sampling: Sampling) -> Marginals:
-    """Return the estimates (x + 1/2) / (n + k/2); no outcome has probability 0."""
-    pointers, seen = sampling.sets.ptr, sampling.seen
-    sizes = segment_lengths(pointers)
-    total = np.repeat(seen.totals + 0.5 * sizes, sizes)
-    return Marginals.from_points(pointers, (seen.counts + 0.5) / total)
-
-
 def _losses(
     sampling: Sampling, estimate: Marginals, value: FloatArray, rows: IntArray
 ) -> FloatArray:
     """Return what every identifier's set costs, (M,)."""
     from rfmdp.kernels.statistical import gap_losses, occupancy
 
-    planner, sets = sampling.planner, sampling.sets
-    model, problem, length = planner.model, planner.problem, sampling.setup.length
+    sets, problem, length = sampling.sets, sampling.planner.problem, sampling.setup.length
+    model = sampling.planner.model
     joint = np.empty(int(np.max(segment_lengths(model.successor_ptr), initial=1)))
-    visits = np.zeros(model.states)
-    loss = np.zeros(len(model.marginals))
-    arrays = model.structure
+    visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
+    arrays, initial = model.structure, np.array(model.initial)
     boxes = (np.array(estimate.nominal), sets.lower, sets.upper)
-    initial = np.array(model.initial)
     spread = joint, np.zeros(model.states), np.zeros(model.states)
     occupancy(rows, length, arrays, boxes, initial, problem.terminal, spread, visits)
     largest = int(np.max(model.marginals.sizes, initial=1))
@@ -195,8 +180,8 @@ class StopWhen:
         if self.trajectories < 1 or not self.seconds > 0.0:
             raise ModelError("StopWhen: trajectories and seconds must be positive.")
 
-    def reason(self, agent: Direction, point: Point, seconds: float) -> str | None:
-        """Return why to stop after an evaluation and some seconds, or None."""
+    def reason(self, agent: Direction, point: Point, left: float) -> str | None:
+        """Return why to stop after an evaluation, with some seconds left, or None."""
         sign, goal = agent.sign, self.guarantee
         if goal is not None and sign * point.guarantee >= sign * goal:
             return "guarantee reached"
@@ -206,7 +191,7 @@ class StopWhen:
             return "all trajectories run"
         if self.steps is not None and point.steps >= self.steps:
             return "all steps run"
-        return "time is up" if seconds >= self.seconds else None
+        return "time is up" if left <= 0.0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +230,8 @@ GAP_DIRECTED = Method(
 )
 TIED = replace(GAP_DIRECTED, name="tied", granularity=Granularity.TIED)
 
-METHODS: Mapping[str, Method] = {
-    method.name: method
-    for method in (
-        PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, ANYTIME, GAP_DIRECTED, TIED,
-    )
-}  # fmt: skip
+_PAPER = PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK
+METHODS: Mapping[str, Method] = {m.name: m for m in (*_PAPER, ANYTIME, GAP_DIRECTED, TIED)}
 
 
 def find_method(name: str) -> Method:

@@ -1,11 +1,9 @@
-"""The result of learning: history, policy, learned model, ledger and assumptions, as one file.
+"""The result of learning, as one file, and what is told meanwhile.
 
 A file holds what is needed to derive its guarantee again: the counts of every look (`looks`), the
 error probability of every event (`ledger`), which set was used with which parameters (`settings`),
 the solution of the learned model that the guarantee is taken from (`solution`), and what else that
-was derived from (`evidence`):
-
-visits, paid  (R,) how often rows were taken, and what they paid in all (if always the same: once)
+was derived from (`evidence`): visits of rows and what they paid, if rewards are learned.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from rfmdp.learning.confidence import Validity, least_mean
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written
-from rfmdp.record import Record, assumption_from_json, assumption_to_json, to_record
+from rfmdp.record import Record, assumption_from_json, assumption_to_json, described, to_record
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 KIND = "learning run"
@@ -77,24 +75,14 @@ class Watch:
         self.deadline = started + seconds
         self.before = (0.0, 0.0)
 
-    @property
-    def seconds(self) -> float:
-        """Seconds of this session."""
-        return time.monotonic() - self._started
-
-    @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """Return the seconds that are left, negative if the time is over."""
         return self.deadline - time.monotonic()
-
-    def over(self) -> bool:
-        """Return whether the time is over."""
-        return self.left < 0.0
 
     def spent(self) -> tuple[float, float]:
         """Return the seconds of all sessions, by the clock and of the processor."""
-        processor = time.process_time() - self._processor
-        return self.before[0] + self.seconds, self.before[1] + processor
+        clock, processor = time.monotonic() - self._started, time.process_time() - self._processor
+        return self.before[0] + clock, self.before[1] + processor
 
     def tell(self, phase: str, trajectories: int, point: Point | None = None) -> None:
         """Report progress, now and then and after every evaluation."""
@@ -232,9 +220,9 @@ def run_to_record(run: Run) -> Record:
         "validity": Validity(run.validity).name,
         "assumptions": [assumption_to_json(line) for line in run.assumptions],
         "agent": run.agent.name,
-        "mean_guarantee": _number(run.mean_guarantee),
+        "mean_guarantee": described(run.mean_guarantee),
         "shared": [list(names) for names in run.shared],
-        "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
+        "history": [described(asdict(point)) for point in run.history],
         **{name: list(getattr(run, name)) for name in LISTS},
         **{name: getattr(run, name) for name in WORDS},
     }
@@ -254,8 +242,7 @@ def run_to_record(run: Run) -> Record:
 
 def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Run:
     """Make a run again."""
-    solution = None
-    prior = None
+    solution, prior = None, None
     if "prior_lower" in arrays:
         prior = np.stack([arrays["prior_lower"], arrays["prior_upper"]])
     if "solution" in header:
@@ -263,23 +250,26 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         model = solution.explicit_model
     else:
         model = model_from_record(header["model"], arrays_of(arrays, "model"))
+    history = [
+        Point(**{k: float(v) if isinstance(v, str) else v for k, v in point.items()})
+        for point in header["history"]
+    ]
     plain: dict[str, Any] = {name: np.asarray(arrays[name]) for name in ARRAYS}
     plain |= {name: tuple(header[name]) for name in LISTS}
     plain |= {name: header[name] for name in WORDS}
+    plain |= {name: arrays_of(arrays, name) for name in ("evidence", "state")}
     return Run(
         settings=dict(header["settings"]),
         validity=Validity[header["validity"]].value,
         assumptions=tuple(map(assumption_from_json, header["assumptions"])),
         agent=MAX if header["agent"] == "MAX" else MIN,
         ledger=Ledger.from_arrays(arrays_of(arrays, "ledger")),
-        history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
+        history=history,
         policy=Policy(np.asarray(arrays["policy"])),
         model=model,
         prior=prior,
         solution=solution,
-        evidence=arrays_of(arrays, "evidence"),
         shared=tuple(tuple(names) for names in header["shared"]),
-        state=arrays_of(arrays, "state"),
         **plain,
     )
 
@@ -287,12 +277,3 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 def arrays_of(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     """Return the arrays of one part, by their own names."""
     return {k[len(prefix) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{prefix}/")}
-
-
-def _number(value: float) -> float | str:
-    """Return a number as JSON can write it: infinities and nan as words."""
-    return value if math.isfinite(value) else str(value)
-
-
-def _float(value: float | str) -> Any:
-    return float(value) if isinstance(value, str) else value

@@ -214,8 +214,7 @@ def _packed(sets: Marginals) -> Sets:
 class Sampling:
     """What was sampled, in `done` trajectories and `steps`, and what to sample next.
 
-    An exploration plans with it; nothing of it is the hidden truth. `guard` are the sets of the
-    guarantee.
+    An exploration plans with it. `guard` are the sets of the guarantee.
     """
 
     def __init__(self, setup: Setup, learned: LearnedModel, guard: SetStore, watch: Watch) -> None:
@@ -235,12 +234,10 @@ class Sampling:
         self.limits = np.zeros(len(guard.ptr) - 1, dtype=np.int64)
         self.plans = self.earliest = 0  # next plan: after how many trajectories, or later
         self.done = self.steps = 0
-        self.evidence: Evidence | None = None  # what is checked; records bring theirs
-        if source.observed:
-            self.evidence = Evidence(counted)
-        self._sampler = None
-        if setup.records is None:
-            self._sampler = source.sampler(counted, self.evidence)
+        # what is checked; records bring theirs
+        self.evidence = Evidence(counted) if source.observed else None
+        draws = setup.records is None
+        self._sampler = source.sampler(counted, self.evidence) if draws else None
         self._payer = source.payer(learned.reward) if rewards else None
 
     def count(self, records: Log) -> None:
@@ -255,13 +252,9 @@ class Sampling:
         self._take_rewards()
 
     def checks(self) -> tuple[Check, ...]:
-        """Return what the samples say about the assumptions.
-
-        A false alarm of samples that are drawn has at most the probability beta, that of records
-        the one that their source says.
-        """
+        """Return what the samples say about the assumptions."""
         records = self.setup.records
-        level = self.setup.beta if records is None else records.level
+        level = self.setup.beta if records is None else records.level  # of false alarms
         return () if self.evidence is None else self.evidence.checks(level)
 
     def run(self, goal: int) -> None:
@@ -269,7 +262,7 @@ class Sampling:
         setup = self.setup
         assert self._sampler is not None  # the source draws
         chunk = max(1, CHUNK // setup.length)
-        while self.done < goal and not (self.done and self._watch.over()):
+        while self.done < goal and (not self.done or self._watch.left() >= 0.0):
             waits = self.done < self.earliest  # no new plan yet, whatever doubles
             if not waits and (not self.plans or np.any(self.seen.totals >= self.limits)):
                 self._plan()
@@ -322,14 +315,12 @@ class Sampling:
         """Return the arrays that `restore` needs."""
         state = {
             "numbers": np.array([self.plans, self.earliest, self.done, self.steps]),
-            "limits": self.limits,
-            "choice": self.planner.choice.copy(),
-        }
+            "limits": self.limits, "choice": self.planner.choice.copy(),
+            "robust": self.robust, "value": self.value,
+        }  # fmt: skip
         if self.behaviour is not None:
-            state["rows"] = self.behaviour.rows
-            state["other"] = np.array([self.behaviour.other])
-        optional = {"robust": self.robust, "value": self.value}
-        return state | {name: array for name, array in optional.items() if array is not None}
+            state |= {"rows": self.behaviour.rows, "other": np.array([self.behaviour.other])}
+        return {name: array for name, array in state.items() if array is not None}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a saved state."""

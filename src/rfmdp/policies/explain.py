@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,13 +14,12 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, BudgetUntil
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
-from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
+from rfmdp.policies.decisions import decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment
 from rfmdp.sets.families import Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
-from rfmdp.types import FloatArray
 
 NEXT = 8  # likeliest successors that are listed
 SECONDS = 20.0  # for all gains together
@@ -79,7 +77,42 @@ class Explanation:
     successors: tuple[NextState, ...]  # the likeliest ones
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        width = max(len(c.action) for c in self.choices)
+        lines = [f"Property {self.property}", f"In {self.state} {self._promise()}.", "Actions:"]
+        for c in self.choices:
+            lines.append(f"  {'>' if c.chosen else ' '} {c.action:{width}}  {_shown(c.value)}")
+        for answer in self.nature:
+            lines.append(f"Nature in {answer.marginal}:")
+            width = max(len(o.effect) for o in answer.outcomes)
+            for o in answer.outcomes:
+                change = "" if abs(o.nature - o.nominal) < 1e-9 else f" -> {o.nature:.6g}"
+                numbers = f"{o.nominal:.6g}{change}  of [{o.lower:.6g}, {o.upper:.6g}]"
+                lines.append(f"    {o.effect:{width}}  {numbers}")
+        if not self.nature:
+            lines.append("Nature has no choice here.")
+        lines.append("Next, with nature's probability (nominal), and the value there:")
+        for s in self.successors:
+            lines.append(f"    {s.nature:.6g} ({s.nominal:.6g})  {s.state}  {_shown(s.value)}")
+        return "\n".join(lines)
+
+    def _promise(self) -> str:
+        """Return what the policy is worth, and in which sense."""
+        if not self.side:
+            helping = ", with a nature that helps" if self.nature else ""
+            return f"the value {_shown(self.value)}{helping}"
+        below = self.side == "at least"
+        sure = self.value.lower if below else self.value.upper
+        if not math.isfinite(sure):
+            return f"the policy guarantees nothing: the value {_shown(self.value)}"
+        bound = written(sure, -1.0 if below else 1.0)
+        return f"the policy guarantees a value of {self.side} {bound}"
+
+
+def _shown(bounds: Bounds) -> str:
+    low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
+    if low == high:
+        return f"is {low}"
+    return f"is in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"
 
 
 def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
@@ -105,35 +138,35 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         reasons = explain(without_budget(solution), first + state)
         return replace(reasons, property=str(solution.spec))
     options = decisions(solution, np.array([state]), step)
-    lower, upper = options.value
-    side = "at least" if solution.spec.agent is MAX else "at most"
-    place = int(np.flatnonzero(options.rows == options.chosen[0])[0])
-    return Explanation(
-        str(solution.spec),
-        solution.model.state_name(state),
-        side if solution.spec.robust else "",
-        Bounds(float(lower[0]), float(upper[0])),
-        tuple(_choices(options)),
-        tuple(_answers(options, place)),
-        tuple(_successors(options, place, *values_after(solution, step + 1))),
-    )
-
-
-def _choices(options: Decisions) -> Iterator[ActionValue]:
-    for row, low, high in zip(options.rows, options.lower, options.upper, strict=True):
-        name = options.model.choice_name(int(row))
-        yield ActionValue(name, Bounds(float(low), float(high)), bool(row == options.chosen[0]))
-
-
-def _answers(options: Decisions, place: int) -> Iterator[MarginalShift]:
-    model, sets = options.model, options.model.marginals
+    model, chosen, sets = options.model, options.chosen[0], options.model.marginals
+    rows = zip(options.rows.tolist(), options.lower.tolist(), options.upper.tolist(), strict=True)
+    choices = [
+        ActionValue(model.choice_name(row), Bounds(*ends), bool(row == chosen))
+        for row, *ends in rows
+    ]
+    place = int(np.flatnonzero(options.rows == chosen)[0])
+    answers = []
     for j, answer in options.marginals(place):
         inside = segment(sets.outcome_ptr, j)
         names = model.outcome_names[inside] or [f"outcome {o + 1}" for o in range(len(answer))]
         columns = (sets.lower[inside], sets.upper[inside], sets.nominal[inside], answer)
         numbers = zip(*(column.tolist() for column in columns), strict=True)
         shifts = (OutcomeShift(name, *row) for name, row in zip(names, numbers, strict=True))
-        yield MarginalShift(_name(model, j), tuple(shifts))
+        answers.append(MarginalShift(_name(model, j), tuple(shifts)))
+    states, nominal, worst = options.successors(place)
+    likeliest = np.argsort(-worst, kind="stable")[:NEXT]
+    ends = (side[states].tolist() for side in values_after(solution, step + 1))
+    after = list(zip(states.tolist(), nominal.tolist(), worst.tolist(), *ends, strict=True))
+    successors = [
+        NextState(model.state_name(s), usual, bad, Bounds(low, high))
+        for s, usual, bad, low, high in (after[k] for k in likeliest)
+    ]
+    lower, upper = options.value
+    side = "at least" if solution.spec.agent is MAX else "at most"
+    return Explanation(
+        str(solution.spec), solution.model.state_name(state), side if solution.spec.robust else "",
+        Bounds(float(lower[0]), float(upper[0])), tuple(choices), tuple(answers), tuple(successors),
+    )  # fmt: skip
 
 
 def _name(model: FactoredMDP, j: int) -> str:
@@ -143,62 +176,6 @@ def _name(model: FactoredMDP, j: int) -> str:
     if not model.factors or len(np.unique(model.row_actions[rows])) < 2:
         return model.marginal_name(j)
     return f"{model.factors[model.row_factors[places[0]]]}, the same in several actions"
-
-
-def _successors(
-    options: Decisions, place: int, lower: FloatArray, upper: FloatArray
-) -> Iterator[NextState]:
-    """Yield the likeliest successors of a row."""
-    states, nominal, worst = options.successors(place)
-    for k in np.argsort(-worst, kind="stable")[:NEXT]:
-        state = int(states[k])
-        value = Bounds(float(lower[state]), float(upper[state]))
-        name = options.model.state_name(state)
-        yield NextState(name, float(nominal[k]), float(worst[k]), value)
-
-
-def _lines(explanation: Explanation) -> Iterator[str]:
-    yield f"Property {explanation.property}"
-    yield f"In {explanation.state} {_promise(explanation)}."
-    yield "Actions:"
-    width = max(len(c.action) for c in explanation.choices)
-    for choice in explanation.choices:
-        mark = ">" if choice.chosen else " "
-        yield f"  {mark} {choice.action:{width}}  {_shown(choice.value)}"
-    if not explanation.nature:
-        yield "Nature has no choice here."
-    for answer in explanation.nature:
-        yield f"Nature in {answer.marginal}:"
-        effects = max(len(o.effect) for o in answer.outcomes)
-        for o in answer.outcomes:
-            change = "" if abs(o.nature - o.nominal) < 1e-9 else f" -> {o.nature:.6g}"
-            yield (
-                f"    {o.effect:{effects}}  {o.nominal:.6g}{change}"
-                f"  of [{o.lower:.6g}, {o.upper:.6g}]"
-            )
-    yield "Next, with nature's probability (nominal), and the value there:"
-    for s in explanation.successors:
-        yield f"    {s.nature:.6g} ({s.nominal:.6g})  {s.state}  {_shown(s.value)}"
-
-
-def _promise(explanation: Explanation) -> str:
-    """Return what the policy is worth, and in which sense."""
-    if not explanation.side:
-        helping = ", with a nature that helps" if explanation.nature else ""
-        return f"the value {_shown(explanation.value)}{helping}"
-    below = explanation.side == "at least"
-    sure = explanation.value.lower if below else explanation.value.upper
-    if not math.isfinite(sure):
-        return f"the policy guarantees nothing: the value {_shown(explanation.value)}"
-    bound = written(sure, -1.0 if below else 1.0)
-    return f"the policy guarantees a value of {explanation.side} {bound}"
-
-
-def _shown(bounds: Bounds) -> str:
-    low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
-    if low == high:
-        return f"is {low}"
-    return f"is in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +212,12 @@ def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[Id
         model, replace(solution.spec, nature=solution.spec.agent),
         limits=Limits(precision=1e-2, seconds=5.0),
     )  # fmt: skip
-    # those that the policy meets, or would meet with a friendly nature
-    candidates = {j for found in (solution, friendly) for j in _met(found) if widths[j] > 0.0}
+    met: set[int] = set()  # by the policy, or by that for a friendly nature
+    for found in (solution, friendly):
+        states = reached(found, model.states, model.transitions)
+        rows = np.unique(found.policy.rows[:, states])
+        met.update(model.row_marginals[entries(model.marginal_ptr, rows)].tolist())
+    candidates = [j for j in met if widths[j] > 0.0]
     worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
     deadline = time.monotonic() + seconds
     worth: list[IdentifierGain] = []
@@ -253,11 +234,3 @@ def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[Id
         name = model.marginal_name(j)
         worth.append(IdentifierGain(name, gain, int(samples[j]), float(widths[j])))
     return sorted(worth, key=lambda one: (-one.gain, one.samples))
-
-
-def _met(solution: Solution) -> list[int]:
-    """Return the marginals that the policy can meet."""
-    model = solution.explicit_model
-    rows = np.unique(solution.policy.rows[:, reached(solution, model.states, model.transitions)])
-    met: list[int] = np.unique(model.row_marginals[entries(model.marginal_ptr, rows)]).tolist()
-    return met
