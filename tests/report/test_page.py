@@ -22,7 +22,7 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import StopWhen, find_method
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
-from rfmdp.policies.decisions import reached
+from rfmdp.policies.explain import reached
 from rfmdp.report.page import _single, explorer, write_report
 from rfmdp.solving import solve
 

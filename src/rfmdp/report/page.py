@@ -29,7 +29,7 @@ from rfmdp.learning.setup import in_words
 from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
-from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
+from rfmdp.policies.explain import Decisions, decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.record import Provenance
