@@ -38,7 +38,6 @@ from .inner.sequential import Sequential as Sequential
 from .inner.vertices import VertexEnumeration as VertexEnumeration
 from .language.lattice import load_lattice as load_lattice, parse_lattice as parse_lattice
 from .language.load import load_prism as load_prism, parse_prism as parse_prism
-from .learning.budget import Budget as Budget
 from .learning.confidence import (
     ClopperPearson as ClopperPearson,
     Mixture as Mixture,
@@ -57,6 +56,7 @@ from .learning.methods import (
     find_method as find_method,
 )
 from .learning.run import Run as Run
+from .learning.setup import Budget as Budget
 from .model.arrays import FactoredMDP as FactoredMDP, Rewards as Rewards, Variable as Variable
 from .model.build import build as build
 from .model.description import Action as Action, Move as Move

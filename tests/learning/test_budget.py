@@ -8,13 +8,13 @@ from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.budget import (
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
+from rfmdp.learning.setup import (
     Budget,
     Ledger,
     Shares,
     divided,
 )
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
 

@@ -3,11 +3,11 @@
 import pytest
 
 from rfmdp import load_prism
-from rfmdp.learning.budget import ASSUMPTION
 from rfmdp.learning.confidence import DRAWS, FIXED_SIZE, SUPPORT, Validity
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS, StopWhen
+from rfmdp.learning.setup import ASSUMPTION
 from rfmdp.objective import Reach, Spec
 from rfmdp.record import Assumption
 

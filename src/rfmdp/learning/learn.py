@@ -25,7 +25,6 @@ import numpy as np
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load, save
 from rfmdp.inner.protocol import Inner
-from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
 from rfmdp.learning.learned import RewardRange
@@ -41,7 +40,7 @@ from rfmdp.learning.methods import (
     find_method,
 )
 from rfmdp.learning.run import KIND, Progress, Run, Watch
-from rfmdp.learning.setup import Setup
+from rfmdp.learning.setup import Budget, Setup
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import where

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.budget import divided
 from rfmdp.learning.confidence import mixture
+from rfmdp.learning.setup import divided
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import pose

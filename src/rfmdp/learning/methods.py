@@ -18,9 +18,9 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
-from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity
+from rfmdp.learning.setup import Budget
 from rfmdp.objective import MAX, Direction
 from rfmdp.ragged import segment_lengths
 from rfmdp.sets.marginals import Marginals

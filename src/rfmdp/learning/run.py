@@ -19,8 +19,8 @@ import numpy as np
 
 from rfmdp.formats.model_records import model_from_record, model_to_record
 from rfmdp.formats.records import solution_from_record, solution_to_record
-from rfmdp.learning.budget import Ledger, divided
 from rfmdp.learning.confidence import Validity, least_mean
+from rfmdp.learning.setup import Ledger, divided
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written

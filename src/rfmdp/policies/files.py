@@ -21,6 +21,7 @@ from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states that are written at once
+WORDS = {"true": "1", "false": "0"}
 NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
 
 
@@ -128,19 +129,12 @@ def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> P
     steps = [int(line.get(STEP, 0)) for line in lines]
     rows = np.full((max(steps) + 1, model.states), -1, dtype=np.int64)
     for number, (step, line) in enumerate(zip(steps, lines, strict=True), start=1):
-        state = index.get(tuple(_number(line[name]) for name in states))
+        words = (line[name].strip().lower() for name in states)
+        state = index.get(tuple(int(WORDS.get(word, word)) for word in words))
         if state is not None:  # else one of the model that the policy was made for
             rows[step, state] = _row(model, state, line[ACTION], line.get(NUMBER), number)
     _require_reached(model, rows)
     return Policy(rows)
-
-
-def _number(text: str) -> int:
-    word = {"true": "1", "false": "0"}.get(text.strip().lower(), text)
-    try:
-        return int(word)
-    except ValueError:
-        raise ModelError(f"A variable of a policy must be a whole number, got {text!r}.") from None
 
 
 def _row(model: FactoredMDP, state: int, action: str, number: str | None, line: int) -> int:

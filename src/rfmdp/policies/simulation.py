@@ -29,7 +29,6 @@ from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.simulator import (
     Behaviour,
-    DrawnTrajectories,
     Simulator,
     Trajectories,
     Transitions,
@@ -94,9 +93,8 @@ class Scene:
         """Return an estimate of what is looked at; see `simulate`."""
         measured, world, behaviour = self.measured, self.model, self.behaviour
         steps = length if measured.steps is None else measured.steps
-        paid = None
-        if measured.target is None and measured.last is None:
-            paid = row_rewards(world, measured.reward)
+        rewarded = measured.target is None and measured.last is None
+        paid = row_rewards(world, measured.reward) if rewarded else None
         simulator = Simulator(world, measured.stop)
         # kernels are loaded before the clock runs
         simulator.run(Trajectories(behaviour, min(steps, 1), 1, seed))
@@ -108,11 +106,22 @@ class Scene:
         seconds = time.perf_counter() - started
         if measured.last is not None:
             batch.returns = measured.last[batch.final]
-        estimate, lower, upper, interval = _interval(batch, measured, 1.0 - confidence)
-        ended, lost = (1.0, 0.0) if measured.steps is not None else self._ends(batch.final)
+        error, final = 1.0 - confidence, batch.final
+        if measured.target is not None:
+            won, interval = int(np.count_nonzero(measured.target[final])), EXACT
+            estimate = won / trajectories
+            lower, upper = map(float, clopper_pearson(won, trajectories, error))
+        else:
+            from scipy.special import ndtri
+
+            estimate, interval = float(np.mean(batch.returns)), APPROXIMATE
+            deviation = float(np.std(batch.returns, ddof=1)) if trajectories > 1 else math.inf
+            half = float(ndtri(1.0 - error / 2.0)) * deviation / math.sqrt(trajectories)
+            lower, upper = estimate - half, estimate + half
+        ended, lost = (1.0, 0.0) if measured.steps is not None else self._ends(final)
         return Simulation(
             estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
-            ended, lost, batch.returns, self.states[batch.final], seconds,
+            ended, lost, batch.returns, self.states[final], seconds,
         )  # fmt: skip
 
     def _ends(self, final: IntArray) -> tuple[float, float]:
@@ -274,20 +283,3 @@ def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
     rows[behaviour.rows[behaviour.rows >= 0]] = True
     free = np.any(behaviour.rows < 0, axis=0) | (behaviour.other > 0.0)
     return Graph(model.nominal()).with_rows(rows | np.repeat(free, segment_lengths(model.row_ptr)))
-
-
-def _interval(
-    batch: DrawnTrajectories, measured: Measured, error: float
-) -> tuple[float, float, float, str]:
-    """Return estimate, ends and the name of the interval."""
-    count = len(batch.final)
-    if measured.target is not None:
-        won = int(np.count_nonzero(measured.target[batch.final]))
-        low, high = clopper_pearson(won, count, error)
-        return won / count, float(low), float(high), EXACT
-    from scipy.special import ndtri
-
-    mean = float(np.mean(batch.returns))
-    deviation = float(np.std(batch.returns, ddof=1)) if count > 1 else math.inf
-    half = float(ndtri(1.0 - error / 2.0)) * deviation / math.sqrt(count)
-    return mean, mean - half, mean + half, APPROXIMATE
