@@ -58,19 +58,20 @@ class Evaluator:
 
     def guarantee(self, proven: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is proven."""
-        model, spec = self.learned.pessimistic(self._sets.marginals())
+        model = self.learned.with_sets(self._sets.marginals())
         if self._watch.left() < 0.0:
             return None
         if not self._cyclic:
-            return self._solve("pessimistic", model, spec, self._inner)
-        return self._by_policy(model, spec, proven)
+            return self._solve("pessimistic", model, self.spec, self._inner)
+        return self._by_policy(model, proven)
 
     def optimistic(self, proven: float) -> float:
         """Return a bound of the optimum on the other side, at worst the one that is proven."""
         needed = not self._cyclic or self._last() or self.setup.stop.gap is not None
         if self._watch.left() < 0.0 or not needed or (self._cyclic and self._close(proven)):
             return proven
-        model, spec = self.learned.optimistic(self._sets.marginals())
+        model = self.learned.with_sets(self._sets.marginals(), hopeful=True)
+        spec = replace(self.spec, nature=self.spec.agent)
         inner = OneSided(self._inner) if self._cyclic else self._inner
         solution = self._solve("optimistic", model, spec, inner)
         return initial_bound(solution, lower=spec.agent is not MAX)
@@ -94,9 +95,10 @@ class Evaluator:
             self.warm[side] = solution.value
         return solution
 
-    def _by_policy(self, model: FactoredMDP, spec: Spec, proven: float) -> Solution | None:
+    def _by_policy(self, model: FactoredMDP, proven: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
-        inner, sign, limits = self._inner, spec.agent.sign, self._limits(model.states)
+        inner, spec, limits = self._inner, self.spec, self._limits(model.states)
+        sign = spec.agent.sign
         last, proof = self._sampling.robust, None
         if last is None and nature_can_block(model, spec):
             return None
@@ -126,7 +128,7 @@ class Evaluator:
         if self._planner is None:
             self._planner = Planner(self.learned.model, self.spec, self._watch.deadline)
         planner, problem, start = self._planner, self._planner.problem, None
-        planner.pay(self.learned.paid(low=self.spec.agent is MAX))
+        planner.pay(self.learned.paid())
         planner.choice[:] = planner.model.row_ptr[:-1]
         if proof is not None:
             planner.choice[:] = proof.policy.rows[0]

@@ -1,4 +1,4 @@
-"""The learned model: with everything unknown against the agent, or for the agent.
+"""The learned model: with everything unknown against the agent, or for it.
 
 Rewards may be unknown, too. The source says what visits paid (`rfmdp.sources.source`). The mixture
 sequence, with the sum of scaled rewards in place of a count, bounds the mean at all times together:
@@ -18,13 +18,12 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.confidence import mixture
 from rfmdp.learning.setup import divided
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import MAX, Spec
+from rfmdp.objective import MAX
 from rfmdp.outer.problem import pose
 from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.source import Payer
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -92,10 +91,11 @@ class LearnedModel:
                 f"discounted or total; found {type(objective).__name__}."
             )
         model.reward(objective.reward_name)  # raises ModelError if there is none
-        self.reward = objective.reward_name or next(iter(model.rewards))
+        self._reward = name = objective.reward_name or next(iter(model.rewards))
         open_states = ~pose(model, self.spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, segment_lengths(model.row_ptr)))
         self._delta = divided(setup.shares().reward, len(self._open))
+        self._source, self._payer = setup.source, setup.source.payer(name)
         visits = np.zeros(model.rows, dtype=np.int64)
         self.arrays |= {"visits": visits, "paid": np.zeros(model.rows)}  # sums
 
@@ -110,31 +110,23 @@ class LearnedModel:
             low, high = 0.0 if least >= 0.0 else -np.inf, np.inf
         return (low, high) if self.spec.agent is MAX else (high, low)
 
-    def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
-        """Return the learned model with all that is not known against the agent."""
-        return self._with(sets, low=self.spec.agent is MAX), self.spec
-
-    def optimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
-        """Return the learned model with all that is not known, nature included, for the agent."""
-        spec = replace(self.spec, nature=self.spec.agent)
-        return self._with(sets, low=self.spec.agent is not MAX), spec
-
-    def _with(self, sets: Marginals, low: bool) -> FactoredMDP:
-        """Return the model with learned sets, and with the least or largest rewards."""
-        model, paid = self.model, self.paid(low)
+    def with_sets(self, sets: Marginals, hopeful: bool = False) -> FactoredMDP:
+        """Return the model with learned sets, and with the rewards of `paid`."""
+        model, paid = self.model, self.paid(hopeful)
         model = model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
         if paid is None:
             return model
         learned = Rewards(np.zeros(model.states), paid)
-        return replace(model, rewards={**model.rewards, self.reward: learned})
+        return replace(model, rewards={**model.rewards, self._reward: learned})
 
-    def paid(self, low: bool) -> FloatArray | None:
-        """Return what rows pay on average at least, or at most, (R,).
+    def paid(self, hopeful: bool = False) -> FloatArray | None:
+        """Return bounds of what rows pay on average, (R,): the worst or best for the agent.
 
         Both sides are bounds of one event. None: rows pay what the model says.
         """
         if self.range is None:
             return None
+        low = (self.spec.agent is MAX) is not hopeful
         sign = 1.0 if low else -1.0
         span = self.range if low else RewardRange(-self.range.high, -self.range.low)
         bounds, at = np.zeros(self.model.rows), self._open
@@ -142,23 +134,19 @@ class LearnedModel:
         bounds[at] = sign * span.least_means(sign * sums, visits, self._delta)
         return bounds
 
-    def take(self, visits: IntArray, payer: Payer, last: IntArray) -> None:
-        """Take note of what new visits paid.
+    def take(self, visits: IntArray) -> None:
+        """Take note of what new visits paid; `visits` (R,) are all so far.
 
         In states in which episodes were over nothing is paid, so nothing is learned: they pay the
-        end of the range for ever.
-
-        visits : (R,) all so far
-        last : (N,) states in which episodes were over
-
-        ModelError: a reward leaves its range, or rows must pay where an episode was over.
+        end of the range for ever. ModelError: a reward leaves its range, or rows must pay there.
         """
-        span, model = self.range, self.model
-        assert span is not None
+        if self.range is None:
+            return
+        span, model, last = self.range, self.model, self._source.last
         fresh = visits - self.arrays["visits"]
         self.arrays["visits"] += fresh
         at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
-        paid = payer(at, fresh[at])
+        paid = self._payer(at, fresh[at])
         span.require(paid.least)
         span.require(paid.most)
         self.arrays["paid"][at] += paid.sums

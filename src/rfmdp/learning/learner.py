@@ -196,7 +196,7 @@ class Learner:
         run, seen = self.run, self.sampling.seen
         looks, model = self._looks[: self._proven_at], run.model
         if run.solution is None:
-            looks, (model, _) = self._looks, self.learned.pessimistic(self.sets.marginals())
+            looks, model = self._looks, self.learned.with_sets(self.sets.marginals())
         return replace(
             run,
             history=list(run.history),

@@ -43,7 +43,7 @@ class Optimistic:
     error = None  # plans with the sets of the guarantee, not intersected with earlier ones
 
     def __post_init__(self) -> None:
-        Behaviour(np.zeros((1, 1)), self.other)  # refuses what is no probability
+        Behaviour(np.zeros((1, 1), dtype=np.int64), self.other)  # refuses what is no probability
 
     def plan(self, sampling: Sampling) -> Behaviour:
         """Plan with nature on the agent's side."""

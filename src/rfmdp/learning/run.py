@@ -250,8 +250,8 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         model = solution.explicit_model
     else:
         model = model_from_record(header["model"], arrays_of(arrays, "model"))
-    history = [
-        Point(**{k: float(v) if isinstance(v, str) else v for k, v in point.items()})
+    points: list[dict[str, Any]] = [
+        {k: float(v) if isinstance(v, str) else v for k, v in point.items()}
         for point in header["history"]
     ]
     plain: dict[str, Any] = {name: np.asarray(arrays[name]) for name in ARRAYS}
@@ -264,7 +264,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         assumptions=tuple(map(assumption_from_json, header["assumptions"])),
         agent=MAX if header["agent"] == "MAX" else MIN,
         ledger=Ledger.from_arrays(arrays_of(arrays, "ledger")),
-        history=history,
+        history=[Point(**point) for point in points],
         policy=Policy(np.asarray(arrays["policy"])),
         model=model,
         prior=prior,

@@ -21,7 +21,7 @@ from rfmdp.learning.learned import LearnedModel
 from rfmdp.learning.run import Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, MIN, Direction, Spec
+from rfmdp.objective import MIN, Direction, Spec
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
@@ -220,8 +220,8 @@ class Sampling:
     def __init__(self, setup: Setup, learned: LearnedModel, guard: SetStore, watch: Watch) -> None:
         self.setup, self.learned, self._watch = setup, learned, watch
         counted, source = learned.model, setup.source
-        rewards = learned.range is not None
-        self.seen = Tally.empty(counted, visits=rewards, starts=source.random_start)
+        visits, start = learned.range is not None, source.random_start
+        self.seen = Tally.empty(counted, visits=visits, starts=start)
         self.planner = Planner(counted, learned.spec, watch.deadline)
         self.sets = SetStore(setup.method.confidence, guard.ptr, guard.delta, nested=False)
         error = setup.method.exploration.error
@@ -238,18 +238,17 @@ class Sampling:
         self.evidence = Evidence(counted) if source.observed else None
         draws = setup.records is None
         self._sampler = source.sampler(counted, self.evidence) if draws else None
-        self._payer = source.payer(learned.reward) if rewards else None
 
     def count(self, records: Log) -> None:
         """Count all recorded transitions at once."""
         objective, declared = self.setup.spec.objective, None
-        if self._payer is None and objective.rewarded:
+        if self.learned.range is None and objective.rewarded:
             declared = row_rewards(records.model, objective.reward_name)
         tally, self.evidence = records.tally(self.learned.model, declared)
         for new, old in zip(tally.kernel, self.seen.kernel, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
-        self._take_rewards()
+        self.learned.take(self.seen.visits)
 
     def checks(self) -> tuple[Check, ...]:
         """Return what the samples say about the assumptions."""
@@ -275,14 +274,14 @@ class Sampling:
             done, steps = self._sampler(request, limits, self.seen)
             self.done += done
             self.steps += steps
-            self._take_rewards()
+            self.learned.take(self.seen.visits)
             self._watch.tell("sampling", self.done)
 
     def _plan(self) -> None:
         """Plan anew what to sample."""
         method = self.setup.method
         self._watch.tell("planning", self.done)
-        self.planner.pay(self.learned.paid(low=self.setup.spec.agent is not MAX))
+        self.planner.pay(self.learned.paid(hopeful=True))
         self.behaviour = method.exploration.plan(self)
         self.plans += 1
         self.limits = method.schedule.limits(self.seen.totals)
@@ -305,11 +304,6 @@ class Sampling:
         start = self.value if grows or problem.form is Form.DISCOUNTED else None
         self.value, rows = self.planner.plan(self.sets.marginals(), problem.agent, start)
         return rows
-
-    def _take_rewards(self) -> None:
-        """Take note of what new visits paid, if rewards are learned."""
-        if self._payer is not None:
-            self.learned.take(self.seen.visits, self._payer, self.setup.source.last)
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that `restore` needs."""
