@@ -22,11 +22,11 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import joint_successors
-from rfmdp.ragged import alike, entries, owner, owners, renumbered, segment, segment_lengths, starts
+from rfmdp.ragged import alike, entries, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.structure import Structure, equal_numbers, informed
-from rfmdp.types import FloatArray, Int32Array, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 JOINT_FACTOR = "joint"
 AT_ONCE = 1 << 20  # transitions whose outcomes are compared at once
@@ -97,8 +97,6 @@ def identify(
     keys = [same[model.row_marginals], slots.pattern()]
     if granularity is Granularity.LOCAL:
         keys.extend(_local_keys(model, local))
-    elif granularity is Granularity.FLAT:
-        keys.append(np.arange(len(model.row_marginals)))
     learning, multiplied, prior = slots.reduce(keys)
     counted = learning.marginals.sizes
     if granularity is Granularity.LOCAL and local:
@@ -220,7 +218,12 @@ class _Slots:
         separate = np.repeat(~self.joint, per_row)
         row_marginals[separate] = number
         row_marginals[~separate] = len(shared) + np.arange(int(several.sum()))
-        successor_ptr, successors = self._successors(joint, sizes, targets)
+        length = np.add.reduceat(self.first, model.successor_ptr[:-1], dtype=np.int64)
+        length[joint] = sizes
+        successor_ptr, inside = starts(length), np.repeat(self.joint, length)
+        successors = np.empty(len(inside), dtype=np.int32)
+        whole = np.repeat(self.joint, segment_lengths(model.successor_ptr))
+        successors[~inside], successors[inside] = model.successors[~whole & self.first], targets
         lengths = segment_lengths(pointers)
         factors = (*model.factors, JOINT_FACTOR)
         row_factors = np.full(len(separate), factors.index(JOINT_FACTOR), dtype=np.int32)
@@ -264,19 +267,6 @@ class _Slots:
         lower, upper = ends[0] * (1.0 - slack), np.minimum(ends[1] * (1.0 + slack), 1.0)
         return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
 
-    def _successors(
-        self, joint: IntArray, sizes: IntArray, targets: Int32Array
-    ) -> tuple[IntArray, Int32Array]:
-        """Return the successor tensors over classes."""
-        length = np.add.reduceat(self.first, self.model.successor_ptr[:-1], dtype=np.int64)
-        length[joint] = sizes
-        pointers = starts(length)
-        out = np.empty(int(pointers[-1]), dtype=np.int32)
-        inside = np.repeat(self.joint, length)
-        plain = np.repeat(~self.joint, segment_lengths(self.model.successor_ptr))
-        out[~inside], out[inside] = self.model.successors[plain & self.first], targets
-        return pointers, out
-
     def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
         """Name identifiers by their marginal, and by where they were met first."""
         model, names = self.model, []
@@ -290,7 +280,9 @@ class _Slots:
             if len(model.row_factors):  # a marginal may move several factors of a row
                 place += f", factor {model.factors[model.row_factors[slot]]}"
             names.append(f"{name}, first in {place}")
-        return (*names, *(f"joint, {_told_apart(model, int(row))}" for row in joint))
+        choice = joint - model.row_ptr[model.row_states[joint]] + 1
+        rows = map(model.row_name, joint.tolist())
+        return (*names, *(f"joint, {row}, choice {k}" for row, k in zip(rows, choice, strict=True)))
 
     def _outcome_names(self, shared: IntArray) -> tuple[str, ...]:
         """Name the outcomes of identifiers as the model does; those that are merged, by all."""
@@ -302,13 +294,6 @@ class _Slots:
                 alike = [model.outcome_names[first + o] for o in np.flatnonzero(label == merged)]
                 names.append(" or ".join(dict.fromkeys(alike)))
         return tuple(names)
-
-
-def _told_apart(model: FactoredMDP, row: int) -> str:
-    """Return the name of a row, with its number if the state has several rows of one action."""
-    rows = segment(model.row_ptr, owner(model.row_ptr, row))
-    alike = np.count_nonzero(model.row_actions[rows] == model.row_actions[row])
-    return model.row_name(row) + (f", choice {row - rows.start + 1}" if alike > 1 else "")
 
 
 def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
@@ -339,16 +324,13 @@ def _moved(model: FactoredMDP, factor: int) -> list[str]:
 
 
 def _codes(model: FactoredMDP, names: Sequence[str]) -> IntArray:
-    """Return the values of some variables per state as one number."""
+    """Return a number per state, equal where some variables have equal values."""
     places = {v.name: i for i, v in enumerate(model.variables)}
-    code = np.zeros(model.states, dtype=np.int64)
     for name in names:
         if name not in places:
             raise ModelError(f"Local state: the model has no variable '{name}'.")
-        variable = model.variables[places[name]]
-        column = model.valuations[:, places[name]].astype(np.int64) - variable.low
-        code = code * (variable.high - variable.low + 1) + column
-    return code
+    columns = [model.valuations[:, places[name]].astype(np.int64) for name in names]
+    return _number([np.zeros(model.states, dtype=np.int64), *columns])[1]
 
 
 def _all_components(model: FactoredMDP, slots: _Slots, local: LocalStates) -> IntArray:
