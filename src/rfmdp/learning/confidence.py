@@ -372,7 +372,6 @@ class SetStore:
         self.lower[at], self.upper[at], self.nominal[at] = lower, upper, nominal
 
     def _contradiction(self, empty: IntArray) -> str:
-        """Return what is wrong with identifiers whose sets hold no distribution."""
         first = int(empty[0])
         counts = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
         return (

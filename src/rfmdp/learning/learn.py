@@ -54,9 +54,10 @@ from rfmdp.state_sets import NamedStates, StateSet
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
 
-# Of arguments: a class, or an attribute that such objects have; and what must be
+# Of arguments: a class, an attribute that such objects have, or (at least, less than), for whole
+# numbers if the first one is; and what must be
 ARGUMENTS: dict[str, tuple[Any, str]] = {
-    "method": ((str, Method), f"a Method or its name ({', '.join(METHODS)})"),
+    "method": (str | Method, f"a Method or its name ({', '.join(METHODS)})"),
     "confidence": ("validity", "an object like Mixture(), ClopperPearson(), Weissman()"),
     "budget": (Budget, "an object like Budget.EVENTS, Budget.PROBABILITIES"),
     "exploration": ("plan", "an object like Optimistic(), UniformRandom()"),
@@ -67,12 +68,10 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "points": ("next", "an object like LogSpaced(8)"),
     "rewards": (RewardRange, "an object like RewardRange(0, 1)"),
     "limits": (Limits, "an object like Limits(precision=1e-4)"),
-}
-NUMBERS = {  # at least, a whole number if that is one; less than; and what must be
-    "beta": (math.ulp(0.0), 1.0, "a number larger than 0 and less than 1"),
-    "p_min": (0.0, 1.0, "a number at least 0 and less than 1"),
-    "length": (1, math.inf, "a whole number, at least 1"),
-    "seed": (0, math.inf, "a whole number, at least 0, that fixes all randomness"),
+    "beta": ((math.ulp(0.0), 1.0), "a number larger than 0 and less than 1"),
+    "p_min": ((0.0, 1.0), "a number at least 0 and less than 1"),
+    "length": ((1, math.inf), "a whole number, at least 1"),
+    "seed": ((0, math.inf), "a whole number, at least 0, that fixes all randomness"),
 }
 
 SeedProgress = Callable[[int, Progress], None]  # called with a seed and what its run is doing
@@ -130,8 +129,7 @@ def learn(
 
     Raises
     ------
-    AssumptionAlarm
-        If the samples contradict an assumption of the guarantee.
+    AssumptionAlarm : If the samples contradict an assumption of the guarantee.
 
     Examples
     --------
@@ -149,8 +147,10 @@ def learn(
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    _require(method=method, stop=stop, points=points, rewards=rewards, limits=limits, **parts)
-    _require_numbers(beta=beta, p_min=p_min or 0.0, length=length, seed=seed)
+    _require(
+        **parts, method=method, stop=stop, points=points, rewards=rewards, limits=limits,
+        beta=beta, p_min=p_min or 0.0, length=length, seed=seed,
+    )  # fmt: skip
     whole = find_method(method) if isinstance(method, str) else method
     chosen = replace(whole, **{name: part for name, part in parts.items() if part is not None})
     samples = _as_source(source)
@@ -238,11 +238,8 @@ def saving_place(
 
 
 def _as_source(value: Any) -> Source:
-    """Return what samples come from; a model is simulated. Else say how to make a source of it."""
-    if isinstance(value, FactoredMDP):
-        return Simulated(value)
-    if isinstance(value, Source):
-        return value
+    if isinstance(value, FactoredMDP | Source):
+        return Simulated(value) if isinstance(value, FactoredMDP) else value
     advice = "give a model, GymSource(env, model) or read_log(model, ...)"
     if hasattr(value, "reset") and hasattr(value, "step"):
         advice = "give GymSource(env, model), where the model says what is known of it"
@@ -252,30 +249,23 @@ def _as_source(value: Any) -> Source:
 
 
 def _shown(value: Any) -> str:
-    """Return a text or a number as it is, and of all else the type."""
     plain = value is None or isinstance(value, str | int | float)
     return repr(value) if plain else f"a {type(value).__name__}"
 
 
 def _require(**arguments: Any) -> None:
-    """Raise ModelError unless arguments, by name, are None or as `ARGUMENTS` says."""
+    """Raise ModelError unless arguments, by name, are as `ARGUMENTS` says; objects may be None."""
     for name, value in arguments.items():
         kind, wanted = ARGUMENTS[name]
-        if isinstance(kind, str):
-            fits = hasattr(value, kind) and not isinstance(value, type)
+        if isinstance(kind, tuple):
+            number = isinstance(value, int | float | np.integer | np.floating)
+            fits = number and kind[0] <= value < kind[1]
+            fits = fits and not (isinstance(kind[0], int) and value % 1)
+        elif isinstance(kind, str):
+            fits = value is None or (hasattr(value, kind) and not isinstance(value, type))
         else:
-            fits = isinstance(value, kind)
-        if value is not None and not fits:
-            raise ModelError(f"learn: {name} must be {wanted}, found {_shown(value)}.")
-
-
-def _require_numbers(**arguments: Any) -> None:
-    """Raise ModelError unless numbers, by name, are as `NUMBERS` says."""
-    for name, value in arguments.items():
-        least, most, wanted = NUMBERS[name]
-        number = isinstance(value, int | float | np.integer | np.floating)
-        inside = number and least <= value < most
-        if not inside or (isinstance(least, int) and value % 1):
+            fits = value is None or isinstance(value, kind)
+        if not fits:
             raise ModelError(f"learn: {name} must be {wanted}, found {_shown(value)}.")
 
 

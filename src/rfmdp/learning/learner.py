@@ -1,7 +1,6 @@
 """The state of a learning run, and its loop: sample, evaluate.
 
-An evaluation looks at the counts, if there are new ones, brings the sets to them, and finds what
-these prove. Guarantees of sets that are valid at any time hold together, so all looks count, and
+Guarantees of sets that are valid at any time hold together, so all looks at the counts count, and
 the best guarantee stands. Sets of a single look forget the look before: the last guarantee stands,
 but one that proves something stands until another does.
 """
@@ -117,7 +116,6 @@ class Learner:
             raise AssumptionAlarm(str(error)) from error
 
     def _check(self) -> None:
-        """Ask the samples about the assumptions."""
         self._watch.tell("evaluating", self.sampling.done)
         self._checked = self.sampling.steps
         checks = self.sampling.checks()
@@ -125,7 +123,6 @@ class Learner:
         self.run.alarms += tuple(str(check) for check in checks if check.alarm)
 
     def _reason(self) -> str | None:
-        """Return why to stop now, or None."""
         setup = self.setup
         if self.run.alarms:
             return "alarm"
@@ -192,7 +189,6 @@ class Learner:
         return fresh, optimistic, solution
 
     def _result(self, reason: str | None) -> Run:
-        """Return the run as it is now."""
         run, seen = self.run, self.sampling.seen
         looks, model = self._looks[: self._proven_at], run.model
         if run.solution is None:

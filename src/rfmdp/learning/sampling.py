@@ -187,7 +187,6 @@ class Planner:
         return q
 
     def _backward(self, nature: Direction) -> tuple[FloatArray, IntArray]:
-        """Plan a finite horizon."""
         problem, model = self.problem, self.model
         value = problem.start.copy()
         states, rows = np.arange(model.states), np.arange(model.rows)
@@ -278,7 +277,6 @@ class Sampling:
             self._watch.tell("sampling", self.done)
 
     def _plan(self) -> None:
-        """Plan anew what to sample."""
         method = self.setup.method
         self._watch.tell("planning", self.done)
         self.planner.pay(self.learned.paid(hopeful=True))

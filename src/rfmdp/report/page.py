@@ -95,7 +95,6 @@ def write_report(
 
 
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
-    """Return the page of some sections."""
     heading = title or sections[0].title
     charts = _charts([s.run for s in sections if s.run is not None])
     explored = [s for s in sections if s.explorer is not None]
@@ -135,7 +134,6 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
 
 
 def _section(result: object) -> Section:
-    """Return what a result brings to a page."""
     if isinstance(result, Run):
         return _run_section(result)
     if isinstance(result, Solution):
@@ -398,7 +396,6 @@ def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
 
 
 def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
-    """Return a header and arrays as one compressed text."""
     blocks, offset, table = [], 0, {}
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).tobytes()
