@@ -45,12 +45,12 @@ from .learning.confidence import (
 )
 from .learning.identifiers import Granularity as Granularity
 from .learning.learn import learn as learn
-from .learning.learned import RewardRange as RewardRange
 from .learning.methods import (
     Doubling as Doubling,
     GapDirected as GapDirected,
     LogSpaced as LogSpaced,
     Optimistic as Optimistic,
+    RewardRange as RewardRange,
     StopWhen as StopWhen,
     UniformRandom as UniformRandom,
     find_method as find_method,

@@ -19,8 +19,7 @@ from rfmdp.formats.files import load
 from rfmdp.learning.confidence import ClopperPearson, Mixture, SetStore, Validity, Weissman
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.learned import RewardRange
-from rfmdp.learning.methods import StopWhen, UniformRandom
+from rfmdp.learning.methods import RewardRange, StopWhen, UniformRandom
 from rfmdp.learning.setup import Budget, Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until

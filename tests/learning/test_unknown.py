@@ -8,8 +8,14 @@ import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.learn import learn
-from rfmdp.learning.learned import RewardRange
-from rfmdp.learning.methods import ANYTIME, Doubling, Optimistic, StopWhen, UniformRandom
+from rfmdp.learning.methods import (
+    ANYTIME,
+    Doubling,
+    Optimistic,
+    RewardRange,
+    StopWhen,
+    UniformRandom,
+)
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

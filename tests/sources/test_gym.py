@@ -11,8 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rfmdp as rf
 from learning.tiny import identified
-from rfmdp.learning.learned import RewardRange
-from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, LogSpaced, Optimistic, StopWhen
+from rfmdp.learning.methods import (
+    ANYTIME,
+    GAP_DIRECTED,
+    LogSpaced,
+    Optimistic,
+    RewardRange,
+    StopWhen,
+)
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
 from rfmdp.sources.gym.table import known_table
 from rfmdp.sources.simulator import Trajectories, record

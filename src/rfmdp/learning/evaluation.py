@@ -1,4 +1,7 @@
-"""Evaluations: what the confidence sets prove at this moment.
+"""Evaluations: what the learned model, with its sets as they are now, proves.
+
+What is not known is against the agent, or for it; that may be what rows pay, too. A row that was
+never visited pays the end of the range.
 
 Models without cycles are solved from both sides. A proof about one with cycles may take minutes
 with almost no data, where nature may leave some states only once in millions of steps. So one bound
@@ -15,12 +18,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.inner.protocol import Inner, OneSided
 from rfmdp.kernels.sweep import choose
 from rfmdp.learning.confidence import SetStore
+from rfmdp.learning.identifiers import Identifiers
+from rfmdp.learning.methods import RewardRange
 from rfmdp.learning.run import Watch
 from rfmdp.learning.sampling import Planner, Sampling
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.learning.setup import Setup, divided
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.unroll import restrict
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.graph.graph import Graph
@@ -28,8 +35,10 @@ from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.outer.task import Operator
+from rfmdp.ragged import segment_lengths
+from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 WORTH = 1e-5  # share of the value: a plan must promise more than this to be proven
 ROUGH = 1e-2  # share of the value: an optimistic bound this close to the plan is kept
@@ -42,6 +51,93 @@ ROUNDS = 8
 GAIN = 1e-3  # of the value: a smaller gain ends them
 SLACK = 1e-9  # of the largest value: rows must be better by more
 BARRIER = 1e6  # infinite states count this many times the largest finite value
+
+
+class LearnedModel:
+    """The learned model of a run; its sets are those of the identifiers of `model`.
+
+    `arrays` are what was seen of unknown rewards: visits and payments (R,); if there are none, it
+    is empty and `range` is None.
+    """
+
+    def __init__(self, setup: Setup, ids: Identifiers) -> None:
+        self.model, self.spec, self.range = ids.model, setup.spec, setup.rewards
+        self.arrays: dict[str, AnyArray] = {}
+        if self.range is None:
+            return
+        model, objective = self.model, self.spec.objective
+        if not (objective.rewarded and objective.summed):
+            raise UnsupportedError(
+                "learn: with `rewards` the objective must be a reward to a target, of some steps, "
+                f"discounted or total; found {type(objective).__name__}."
+            )
+        model.reward(objective.reward_name)  # raises ModelError if there is none
+        self._reward = name = objective.reward_name or next(iter(model.rewards))
+        open_states = ~pose(model, self.spec).terminal
+        self._open = np.flatnonzero(np.repeat(open_states, segment_lengths(model.row_ptr)))
+        self._delta = divided(setup.shares().reward, len(self._open))
+        self._source, self._payer = setup.source, setup.source.payer(name)
+        visits = np.zeros(model.rows, dtype=np.int64)
+        self.arrays |= {"visits": visits, "paid": np.zeros(model.rows)}  # sums
+
+    def trivial(self) -> tuple[float, float]:
+        """Return what holds without data: the worst and the best value for the agent."""
+        low, high = 0.0, 1.0
+        if self.spec.objective.rewarded:
+            problem = pose(self.model, self.spec)
+            least = float(np.min([*problem.reward, *problem.start], initial=0.0))
+            if self.range is not None:
+                least = self.range.low
+            low, high = 0.0 if least >= 0.0 else -np.inf, np.inf
+        return (low, high) if self.spec.agent is MAX else (high, low)
+
+    def with_sets(self, sets: Marginals, hopeful: bool = False) -> FactoredMDP:
+        """Return the model with learned sets, and with the rewards of `paid`."""
+        model, paid = self.model, self.paid(hopeful)
+        model = model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
+        if paid is None:
+            return model
+        learned = Rewards(np.zeros(model.states), paid)
+        return replace(model, rewards={**model.rewards, self._reward: learned})
+
+    def paid(self, hopeful: bool = False) -> FloatArray | None:
+        """Return bounds of what rows pay on average, (R,): the worst or best for the agent.
+
+        Both sides are bounds of one event. None: rows pay what the model says.
+        """
+        if self.range is None:
+            return None
+        low = (self.spec.agent is MAX) is not hopeful
+        sign = 1.0 if low else -1.0
+        span = self.range if low else RewardRange(-self.range.high, -self.range.low)
+        bounds, at = np.zeros(self.model.rows), self._open
+        sums, visits = self.arrays["paid"][at], self.arrays["visits"][at]
+        bounds[at] = sign * span.least_means(sign * sums, visits, self._delta)
+        return bounds
+
+    def take(self, visits: IntArray) -> None:
+        """Take note of what new visits paid; `visits` (R,) are all so far.
+
+        In states in which episodes were over nothing is paid, so nothing is learned: they pay the
+        end of the range for ever. ModelError: a reward leaves its range, or rows must pay there.
+        """
+        if self.range is None:
+            return
+        span, model, last = self.range, self.model, self._source.last
+        fresh = visits - self.arrays["visits"]
+        self.arrays["visits"] += fresh
+        at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
+        paid = self._payer(at, fresh[at])
+        span.require(paid.least)
+        span.require(paid.most)
+        self.arrays["paid"][at] += paid.sums
+        over = last[np.isin(model.row_ptr[last], self._open)]
+        if len(over) and not span.low <= 0.0 <= span.high:
+            raise ModelError(
+                f"Reward: an episode was over in {model.state_name(int(over[0]))}, where nothing "
+                f"is paid, so the range must contain 0, found [{span.low:g}, {span.high:g}]; "
+                "widen it."
+            )
 
 
 class Evaluator:

@@ -27,7 +27,6 @@ from rfmdp.formats.files import load, save
 from rfmdp.inner.protocol import Inner
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
-from rfmdp.learning.learned import RewardRange
 from rfmdp.learning.learner import Learner
 from rfmdp.learning.methods import (
     ANYTIME,
@@ -36,6 +35,7 @@ from rfmdp.learning.methods import (
     Exploration,
     LogSpaced,
     Method,
+    RewardRange,
     StopWhen,
     find_method,
 )

@@ -18,9 +18,8 @@ import numpy as np
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.formats.files import save
 from rfmdp.learning.confidence import SetStore, Validity
-from rfmdp.learning.evaluation import Evaluator, initial_guarantee
+from rfmdp.learning.evaluation import Evaluator, LearnedModel, initial_guarantee
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.learned import LearnedModel
 from rfmdp.learning.run import Point, Run, Watch, arrays_of
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of

@@ -1,4 +1,4 @@
-"""Named methods and their parts: exploration, schedule, evaluation points, stopping.
+"""Named methods, their parts, and what else `learn` may be given: points, stopping, rewards.
 
 Guarantees do not rest on which policy is sampled. The paper's methods read sets repeatedly that are
 valid for a single look only, and say so; ours use sets that are valid at any time.
@@ -18,11 +18,13 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
-from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
+from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman, mixture
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.setup import Budget
 from rfmdp.objective import MAX, Direction
 from rfmdp.ragged import segment_lengths
+from rfmdp.record import Assumption
+from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.simulator import Behaviour
 from rfmdp.types import FloatArray, IntArray
@@ -192,6 +194,52 @@ class StopWhen:
         if self.steps is not None and point.steps >= self.steps:
             return "all steps run"
         return "time is up" if left <= 0.0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RewardRange:
+    """Rewards that are learned: they lie in [low, high], and their mean does not change.
+
+    The mixture sequence, with the sum of scaled rewards in place of a count, bounds the mean at all
+    times together: a^X b^(1-X) is convex in X, so the likelihood ratio of a coin, at fractional X
+    with mean p, is a supermartingale. So a reward may be random or depend on the successor.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", float(self.low))  # arrays filled with it hold floats
+        object.__setattr__(self, "high", float(self.high))
+        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+            raise ModelError(
+                f"RewardRange: finite low < high must hold, found [{self.low}, {self.high}]."
+            )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Range and constant mean."""
+        within = Assumption("reward-range", low=self.low, high=self.high)
+        return (within, Assumption("mean-rewards"))
+
+    def require(self, samples: FloatArray) -> None:
+        """Raise ModelError if a sample lies outside the range."""
+        outside = ~((samples >= self.low) & (samples <= self.high))
+        if np.any(outside):
+            raise ModelError(
+                f"Reward: must lie in [{self.low:g}, {self.high:g}], found "
+                f"{samples[outside][0]:g}; guarantees given so far are void, widen the range."
+            )
+
+    def least_means(self, sums: FloatArray, counts: IntArray, delta: float) -> FloatArray:
+        """Return lower bounds (W,) of the means of samples with these sums (W,), rounded down."""
+        n = np.asarray(counts, dtype=np.float64)
+        span, size = self.high - self.low, abs(self.low) + abs(self.high)
+        x = (sums - n * self.low) / span
+        x -= 4.0 * EPS * n * (1.0 + size / span)  # the rounding of a sum of n terms of the range
+        lower, _ = mixture(np.clip(x, 0.0, n), n, delta)
+        exact = self.low + lower * span - 4.0 * EPS * size
+        return np.where(lower > 0.0, np.maximum(exact, self.low), self.low)
 
 
 @dataclass(frozen=True, slots=True)

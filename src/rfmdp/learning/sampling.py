@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.packing import PackedModel, Sets, pack_sets
 from rfmdp.kernels.sweep import choose
 from rfmdp.learning.confidence import ClopperPearson, SetStore
-from rfmdp.learning.learned import LearnedModel
 from rfmdp.learning.run import Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.model.arrays import FactoredMDP
@@ -33,6 +33,9 @@ from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.learning.evaluation import LearnedModel
 
 NEVER = np.iinfo(np.int64).max
 

@@ -34,8 +34,7 @@ from rfmdp.sources.structure import digest_of, informed
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 if TYPE_CHECKING:
-    from rfmdp.learning.learned import RewardRange
-    from rfmdp.learning.methods import LogSpaced, Method, StopWhen
+    from rfmdp.learning.methods import LogSpaced, Method, RewardRange, StopWhen
 
 # each share is shortened by this factor, far above the rounding of a million products
 _SAFETY = 1.0 - 2.0**-40

@@ -27,7 +27,7 @@ from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
-    from rfmdp.learning.learned import RewardRange
+    from rfmdp.learning.methods import RewardRange
     from rfmdp.learning.run import Progress, Run
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.policies.explain import IdentifierGain
@@ -198,7 +198,7 @@ def learn(
 
 def _rewards(text: str) -> RewardRange | None:
     """Return the range of rewards that are learned, None if they are known."""
-    from rfmdp.learning.learned import RewardRange
+    from rfmdp.learning.methods import RewardRange
 
     if text == "known":
         return None
