@@ -194,11 +194,14 @@ class Evaluator:
     def _by_policy(self, model: FactoredMDP, proven: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
         inner, spec, limits = self._inner, self.spec, self._limits(model.states)
-        sign = spec.agent.sign
-        last, proof = self._sampling.robust, None
-        if last is None and nature_can_block(model, spec):
-            return None
-        if last is not None:
+        sign, last, proof = spec.agent.sign, self._sampling.robust, None
+        if last is None:
+            problem = pose(model, spec)
+            if problem.form is Form.TO_TARGET and problem.agent is not MAX:
+                sure = Graph(model).almost_sure(problem.target, agent=MAX, nature=MIN)
+                if not sure[model.initial].all():  # nature can keep every policy from the target
+                    return None
+        else:
             proof = prove(model, spec, inner, last[0], limits, self.warm.get("pessimistic"))
             if sign * (initial_guarantee(proof) - proven) > 0.0:
                 proven = initial_guarantee(proof)
@@ -315,15 +318,6 @@ def improved(operator: Operator, solution: Solution) -> IntArray:
     states = np.flatnonzero(~problem.terminal)
     choose(q, problem.model.row_ptr, states, operator.sign, SLACK * largest, rule, value)
     return rule
-
-
-def nature_can_block(model: FactoredMDP, spec: Spec) -> bool:
-    """Return whether nature can keep every policy from a target that it has to reach."""
-    problem = pose(model, spec)
-    if problem.form is not Form.TO_TARGET or problem.agent is MAX:
-        return False
-    sure = Graph(model).almost_sure(problem.target, agent=MAX, nature=MIN)
-    return not bool(sure[model.initial].all())
 
 
 def initial_guarantee(solution: Solution) -> float:

@@ -80,43 +80,34 @@ class GapDirected:
 
     def plan(self, sampling: Sampling) -> Behaviour:
         """Plan for the largest bonus, or optimistically."""
+        from rfmdp.kernels.statistical import gap_losses, occupancy
+
         if sampling.plans % self.every == 0:
             return Behaviour(sampling.optimistic_rows())
         sampling.refresh()
-        planner, seen, pointers = sampling.planner, sampling.seen, sampling.sets.ptr
-        sizes = segment_lengths(pointers)  # (x + 1/2) / (n + k/2): no outcome has probability 0
+        planner, seen, sets = sampling.planner, sampling.seen, sampling.sets
+        model, problem, length = planner.model, planner.problem, sampling.setup.length
+        sizes = segment_lengths(sets.ptr)  # (x + 1/2) / (n + k/2): no outcome has probability 0
         smoothed = (seen.counts + 0.5) / np.repeat(seen.totals + 0.5 * sizes, sizes)
-        estimate = Marginals.from_points(pointers, smoothed)
-        value, rows = planner.plan(estimate, planner.problem.nature)
-        bonus = _losses(sampling, estimate, value, rows) / np.maximum(seen.totals, 1)
-        model = planner.model
+        estimate = Marginals.from_points(sets.ptr, smoothed)
+        value, rows = planner.plan(estimate, problem.nature)
+        joint = np.empty(int(np.max(segment_lengths(model.successor_ptr), initial=1)))
+        visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
+        arrays, initial = model.structure, np.array(model.initial)
+        boxes = (np.array(estimate.nominal), sets.lower, sets.upper)
+        spread = joint, np.zeros(model.states), np.zeros(model.states)
+        occupancy(rows, length, arrays, boxes, initial, problem.terminal, spread, visits)
+        most = int(np.max(sizes, initial=1))
+        work = (joint, np.empty(most), np.empty(2 * most), np.empty(most, dtype=np.int64))
+        sign = -1.0 if problem.nature is MAX else 1.0
+        gap_losses(rows[0], visits, arrays, boxes, value, sign, work, loss)
+        bonus = loss / np.maximum(seen.totals, 1)
         slots = np.concatenate([[0.0], np.cumsum(bonus[model.row_marginals])])
         per_row = slots[model.marginal_ptr[1:]] - slots[model.marginal_ptr[:-1]]
-        return Behaviour(planner.collect(estimate, per_row, sampling.setup.length))
+        return Behaviour(planner.collect(estimate, per_row, length))
 
 
 Exploration: TypeAlias = Optimistic | UniformRandom | GapDirected
-
-
-def _losses(
-    sampling: Sampling, estimate: Marginals, value: FloatArray, rows: IntArray
-) -> FloatArray:
-    """Return what every identifier's set costs, (M,)."""
-    from rfmdp.kernels.statistical import gap_losses, occupancy
-
-    sets, problem, length = sampling.sets, sampling.planner.problem, sampling.setup.length
-    model = sampling.planner.model
-    joint = np.empty(int(np.max(segment_lengths(model.successor_ptr), initial=1)))
-    visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
-    arrays, initial = model.structure, np.array(model.initial)
-    boxes = (np.array(estimate.nominal), sets.lower, sets.upper)
-    spread = joint, np.zeros(model.states), np.zeros(model.states)
-    occupancy(rows, length, arrays, boxes, initial, problem.terminal, spread, visits)
-    largest = int(np.max(model.marginals.sizes, initial=1))
-    work = (joint, np.empty(largest), np.empty(2 * largest), np.empty(largest, dtype=np.int64))
-    sign = -1.0 if problem.nature is MAX else 1.0
-    gap_losses(rows[0], visits, arrays, boxes, value, sign, work, loss)
-    return loss
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,12 @@ class Planner:
         problem = self.problem
         if problem.form is Form.STEPS:
             return self._backward(nature)
-        value = self._start(start)
+        value = np.zeros(self.model.states)
+        if start is not None:  # infinite values become large
+            largest = float(np.max(np.abs(start[np.isfinite(start)]), initial=1.0))
+            value[:] = np.where(problem.terminal, 0.0, np.minimum(start, 10.0 * largest))
+        if problem.form is Form.REACH:
+            value[problem.target] = 1.0
         for _ in range(self._sweeps):
             old = value.copy()
             for states, rows in zip(self._levels, self._rows, strict=True):
@@ -142,7 +147,7 @@ class Planner:
                 value[states] = self._backup(value, rows, nature)[rows]
 
     def pay(self, reward: FloatArray | None) -> None:
-        """Plan with other rewards of the rows from now on; None: with those as they are."""
+        """Plan with other rewards of the rows from now on, if there are some."""
         if reward is not None:
             self.problem = replace(self.problem, reward=reward)
 
@@ -162,17 +167,6 @@ class Planner:
             if time.monotonic() > self.deadline:
                 break
         return rules
-
-    def _start(self, start: FloatArray | None) -> FloatArray:
-        """Return the first value: known ones are fixed; infinite ones become large."""
-        problem = self.problem
-        value = np.zeros(self.model.states)
-        if start is not None:
-            largest = float(np.max(np.abs(start[np.isfinite(start)]), initial=1.0))
-            value[:] = np.where(problem.terminal, 0.0, np.minimum(start, 10.0 * largest))
-        if problem.form is Form.REACH:
-            value[problem.target] = 1.0
-        return value
 
     def _backup(
         self, value: FloatArray, rows: IntArray, nature: Direction, bonus: FloatArray | None = None

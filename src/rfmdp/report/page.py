@@ -33,7 +33,7 @@ from rfmdp.policies.explain import Decisions, decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.record import Provenance
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
@@ -322,7 +322,17 @@ def explorer(solution: Solution) -> str:
     if solution.spec.objective.span[1] is not None:  # what is left after the last step shown
         low, high = values_after(solution, steps)
         values.append((low[states], high[states]))
-    arrays = _of_states(solution, states, values) | _of_rows(solution, options[0])
+    model = solution.explicit_model
+    lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
+    marks = [model.labels[name][states] for name in model.labels]
+    valuation = model.valuations[states] if model.variables else states
+    arrays = _of_rows(solution, options[0]) | {
+        "state": states.astype(np.int32),
+        "valuation": valuation.astype(np.int32).ravel(),
+        "lower": np.where(np.isneginf(lower), np.nan, lower),  # nan: not proven
+        "upper": np.where(np.isposinf(upper) & ~np.isposinf(lower), np.nan, upper),
+        "label": np.array(marks, dtype=np.uint8).ravel(),
+    }
     taken = [np.isin(step.rows, step.chosen) for step in options]
     arrays |= {  # what differs between steps, of one after the other
         "row_lower": _single(np.concatenate([step.lower for step in options]), -1.0),
@@ -330,7 +340,6 @@ def explorer(solution: Solution) -> str:
         "taken": np.concatenate(taken).astype(np.uint8),
         "nature": np.concatenate([step.nature for step in options]).astype(np.float32),
     }
-    model = solution.explicit_model
     variables = model.variables or (Variable("state", 0, model.states - 1),)
     header: dict[str, Any] = {
         "agent": "max" if solution.spec.agent is MAX else "min",
@@ -352,22 +361,6 @@ def shown_steps(solution: Solution) -> int:
     """Return how many steps of a solution an explorer shows: all of a horizon that is not large."""
     steps = solution.spec.objective.span[1] or 1
     return steps if steps * solution.model.rows <= ROWS else 1
-
-
-def _of_states(
-    solution: Solution, states: IntArray, values: Sequence[tuple[FloatArray, FloatArray]]
-) -> dict[str, AnyArray]:
-    """Return valuations, labels, and the bounds of one step after the other."""
-    model = solution.explicit_model
-    lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
-    marks = [model.labels[name][states] for name in model.labels]
-    return {
-        "state": states.astype(np.int32),
-        "valuation": (model.valuations[states] if model.variables else states).astype("i4").ravel(),
-        "lower": np.where(np.isneginf(lower), np.nan, lower),  # nan: not proven
-        "upper": np.where(np.isposinf(upper) & ~np.isposinf(lower), np.nan, upper),
-        "label": np.array(marks, dtype=np.uint8).ravel(),
-    }
 
 
 def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
