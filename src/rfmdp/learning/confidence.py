@@ -135,9 +135,7 @@ def _mixture_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArra
 
 
 def least_mean(values: FloatArray, counts: IntArray, delta: float) -> float:
-    """Return a lower bound of the mean of some values under the distribution that was sampled.
-
-    It is for random starts: one interval of the mixture sequence per initial state.
+    """Return a lower bound of the mean of some values over the starts that were sampled.
 
     For all q within bounds l, u that sum to 1, and every number c,
         sum q v  >=  c + sum min(l (v - c), u (v - c)),
@@ -260,9 +258,8 @@ def empirical(ptr: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, Fl
 class SetStore:
     """The sets of all identifiers as they are now, made anew only where counts changed.
 
-    Boxes that are valid at any time hold together with the probability that was promised, so they
-    are intersected with what was known before; an empty intersection is an alarm: the data
-    contradict an assumption. Other sets are replaced.
+    Boxes that are valid at any time hold together, so they are intersected with what was known
+    before; an empty intersection is an alarm. Other sets are replaced.
 
     delta, floors : (M,) error probability of each event, and assumed least probability of outcomes
     nested : whether to intersect boxes; by default if the set is valid at any time
@@ -299,9 +296,9 @@ class SetStore:
 
         AssumptionAlarm: no distribution is left in a set.
         """
-        chosen = np.arange(len(self.totals)) if which is None else which
-        pointers, at = self._entries(chosen)
-        stale = chosen[segment_any(counts[at] != self.counts[at], pointers)]
+        stale = np.flatnonzero(segment_any(counts != self.counts, self.ptr))
+        if which is not None:
+            stale = np.intersect1d(stale, which, assume_unique=True)
         if len(stale):
             at = entries(self.ptr, stale)
             self.counts[at] = counts[at]
@@ -327,10 +324,6 @@ class SetStore:
         names = ("counts", "totals", "nominal", "lower", "upper", "radius")
         return {name: getattr(self, name) for name in names}
 
-    def _entries(self, which: IntArray) -> tuple[IntArray, IntArray]:
-        """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
-        return starts(segment_lengths(self.ptr)[which]), entries(self.ptr, which)
-
     def _bounds_before_data(self, prior: Marginals | None) -> tuple[FloatArray, FloatArray]:
         """Return the bounds (O,) that hold before any data."""
         sizes = segment_lengths(self.ptr)
@@ -349,7 +342,7 @@ class SetStore:
 
     def _make(self, which: IntArray) -> None:
         """Make the sets of some identifiers from their counts and what else is known of them."""
-        pointers, at = self._entries(which)
+        pointers, at = starts(segment_lengths(self.ptr)[which]), entries(self.ptr, which)
         fresh = self.confidence.sets(pointers, self.counts[at], self.delta[which])
         lower, upper, nominal = fresh.lower, fresh.upper, fresh.nominal
         if self.boxes:
@@ -362,7 +355,16 @@ class SetStore:
             empty |= segment_sum(lower, pointers) > 1.0 + SUM_SLACK
             empty |= segment_sum(upper, pointers) < 1.0 - SUM_SLACK
             if np.any(empty):
-                raise AssumptionAlarm(self._contradiction(which[empty]))
+                first = int(which[int(np.argmax(empty))])
+                counts = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
+                raise AssumptionAlarm(
+                    f"Marginal {self._name(first)}, with counts {counts}: its box must contain a "
+                    f"distribution, found it empty ({int(np.sum(empty))} marginals in all). With "
+                    "independent draws from fixed distributions this has probability at most beta: "
+                    "check that the system is stationary, that equal identifiers mean equal "
+                    "distributions, that sets which the model declares are right, and that no "
+                    "samples were dropped or counted twice."
+                )
             lower, upper = tighten(pointers, lower, upper)
             inside = segment_all((lower <= nominal) & (nominal <= upper), pointers)
             middle = box_centres(pointers, lower, upper)
@@ -370,15 +372,3 @@ class SetStore:
         self.totals[which] = segment_sum(self.counts[at].astype(np.float64), pointers)
         self.radius[which] = fresh.radius
         self.lower[at], self.upper[at], self.nominal[at] = lower, upper, nominal
-
-    def _contradiction(self, empty: IntArray) -> str:
-        first = int(empty[0])
-        counts = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
-        return (
-            f"Marginal {self._name(first)}, with counts {counts}: its box must contain a "
-            f"distribution, found it empty ({len(empty)} marginals in all). With "
-            "independent draws from fixed distributions this has probability at most beta: "
-            "check that the system is stationary, that equal identifiers mean equal "
-            "distributions, that sets which the model declares are right, and that no samples "
-            "were dropped or counted twice."
-        )

@@ -1,8 +1,5 @@
 """Evaluations: what the learned model, with its sets as they are now, proves.
 
-What is not known is against the agent, or for it; that may be what rows pay, too. A row that was
-never visited pays the end of the range.
-
 Models without cycles are solved from both sides. A proof about one with cycles may take minutes
 with almost no data, where nature may leave some states only once in millions of steps. So one bound
 for one policy is proven: the last policy with the sets as they are now, and the policy of a rough
@@ -56,8 +53,8 @@ BARRIER = 1e6  # infinite states count this many times the largest finite value
 class LearnedModel:
     """The learned model of a run; its sets are those of the identifiers of `model`.
 
-    `arrays` are what was seen of unknown rewards: visits and payments (R,); if there are none, it
-    is empty and `range` is None.
+    `arrays` are what was seen of unknown rewards: visits and payments (R,). A row that was never
+    visited pays the end of the `range`, which is None if rewards are known.
     """
 
     def __init__(self, setup: Setup, ids: Identifiers) -> None:

@@ -1,13 +1,10 @@
 """Identifiers: which draws of a model share one unknown distribution, and can be counted together.
 
-The outcomes of a row can be counted only if its successor tells them. Outcomes of a marginal that
-always lead to the same successor (at a wall, for example) are merged; the merged marginal is an
-identifier of its own. If the outcomes of a row cannot be told apart even then, the row is learned
-as one distribution over its successors.
-
-Two rows share an identifier only if the model gives them the same marginal, with the same
-outcomes merged. More is shared only if somebody says so: by `ties`, or by `Granularity.TIED`,
-which says that equal numbers of the model are one unknown constant.
+Outcomes of a marginal that always lead to the same successor (at a wall, for example) are merged;
+the merged marginal is an identifier of its own. If the outcomes of a row cannot be told apart even
+then, the row is learned as one distribution over its successors. Two rows share an identifier only
+if the model gives them the same marginal, with the same outcomes merged, or marginals that somebody
+ties (`docs/unknowns.md`).
 """
 
 from __future__ import annotations

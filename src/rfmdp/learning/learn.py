@@ -1,10 +1,8 @@
 """Learn: sample and evaluate, again and again, until the guarantee is good enough.
 
-    run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
-    run.guarantee, run.statement(), run.policy, run.model
-
-Everything random is a function of the seed and the number of a trajectory. This file checks what
-it is given, and learns with many seeds side by side; the loop is in `rfmdp.learning.learner`.
+This file checks what it is given, and learns with many seeds side by side; the loop is in
+`rfmdp.learning.learner`. Everything random is a function of the seed and the number of a
+trajectory.
 """
 
 from __future__ import annotations

@@ -85,7 +85,10 @@ class Learner:
                 self._evaluate()
                 reason = self._reason()
                 if reason is not None or self.sampling.steps >= 2 * self._checked:
-                    self._check()
+                    self._watch.tell("evaluating", self.sampling.done)
+                    self._checked, checks = self.sampling.steps, self.sampling.checks()
+                    self.run.checks = tuple(map(str, checks))
+                    self.run.alarms += tuple(str(check) for check in checks if check.alarm)
                     reason = self._reason()
                 run = self._result(reason)
                 self._watch.tell("evaluated", self.sampling.done, history[-1])
@@ -113,13 +116,6 @@ class Learner:
             raise
         except ModelError as error:  # a state, a successor, an end or a payment
             raise AssumptionAlarm(str(error)) from error
-
-    def _check(self) -> None:
-        self._watch.tell("evaluating", self.sampling.done)
-        self._checked = self.sampling.steps
-        checks = self.sampling.checks()
-        self.run.checks = tuple(map(str, checks))
-        self.run.alarms += tuple(str(check) for check in checks if check.alarm)
 
     def _reason(self) -> str | None:
         setup = self.setup

@@ -114,9 +114,8 @@ Exploration: TypeAlias = Optimistic | UniformRandom | GapDirected
 class Doubling:
     """When to plan anew: after the trajectory in which the visits of any identifier doubled.
 
-    patience : share by which the number of trajectories must have grown, even if visits doubled.
-        With many identifiers one of them doubles all the time, and a plan that is a few percent
-        late costs a few percent of the trajectories at most. 0 is the paper's rule.
+    patience : share by which the number of trajectories must have grown, even if visits doubled:
+        with many identifiers one of them doubles all the time. 0 is the paper's rule.
     factor : how many times as many visits count as doubled
     """
 
@@ -246,31 +245,22 @@ class Method:
     inner: Inner = field(default_factory=Exact)
 
 
-PAPER_MCCORMICK = Method(  # composes exactly, as the published hybrid practically did
-    "paper-mccormick",
-    confidence=ClopperPearson(),
-    budget=Budget.PROBABILITIES,
-    granularity=Granularity.LOCAL,
+_PAPER = Method(  # composes exactly, as the published hybrid practically did
+    "paper-mccormick", ClopperPearson(), Budget.PROBABILITIES, granularity=Granularity.LOCAL
 )
-PAPER_INTERVAL = replace(PAPER_MCCORMICK, name="paper-interval", inner=IntervalArithmetic())
-PAPER_FLAT = replace(PAPER_MCCORMICK, name="paper-flat", granularity=Granularity.FLAT)
-PAPER_L1 = Method(
-    "paper-l1",
-    confidence=Weissman(),
-    budget=Budget.COMPONENTS,
-    granularity=Granularity.LOCAL,
-    inner=RadiusSum(),
-)
+_BALLS = Method("paper-l1", Weissman(), Budget.COMPONENTS, granularity=Granularity.LOCAL)
 ANYTIME = Method("anytime")
-GAP_DIRECTED = Method(
-    "gap-directed",
-    exploration=GapDirected(),
-    schedule=Doubling(factor=1.0),  # after 10 % more trajectories, whatever the visits
+GAP_DIRECTED = Method(  # plans after 10 % more trajectories, whatever the visits
+    "gap-directed", exploration=GapDirected(), schedule=Doubling(factor=1.0)
 )
 TIED = replace(GAP_DIRECTED, name="tied", granularity=Granularity.TIED)
-
-_PAPER = PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK
-METHODS: Mapping[str, Method] = {m.name: m for m in (*_PAPER, ANYTIME, GAP_DIRECTED, TIED)}
+_ALL = (
+    replace(_PAPER, name="paper-flat", granularity=Granularity.FLAT),
+    replace(_BALLS, inner=RadiusSum()),
+    replace(_PAPER, name="paper-interval", inner=IntervalArithmetic()),
+    *(_PAPER, ANYTIME, GAP_DIRECTED, TIED),
+)
+METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
 
 
 def find_method(name: str) -> Method:

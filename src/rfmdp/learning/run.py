@@ -1,9 +1,8 @@
 """The result of learning, as one file, and what is told meanwhile.
 
-A file holds what is needed to derive its guarantee again: the counts of every look (`looks`), the
-error probability of every event (`ledger`), which set was used with which parameters (`settings`),
-the solution of the learned model that the guarantee is taken from (`solution`), and what else that
-was derived from (`evidence`): visits of rows and what they paid, if rewards are learned.
+A file holds what is needed to derive its guarantee again: `looks`, `ledger`, `settings`, the
+`solution` of the learned model, and as `evidence` visits of rows and what they paid, if rewards are
+learned.
 """
 
 from __future__ import annotations
@@ -145,10 +144,7 @@ class Run:
 
     @property
     def mean_guarantee(self) -> float:
-        """The guarantee for the mean over random starts; nan if the start is not random.
-
-        It is for the policy of `guarantee`, and both hold together with probability 1 - beta.
-        """
+        """The guarantee of the policy for the mean over random starts; nan if there are none."""
         if not len(self.starts):
             return math.nan
         if self.alarms or self.solution is None:

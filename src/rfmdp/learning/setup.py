@@ -1,12 +1,10 @@
 """What is fixed before the first sample: all that was asked for, and the ledger of beta.
 
 A guarantee with probability 1 - beta is a union bound over *events* such as "this interval misses
-its probability", whose error probabilities stand in the ledger. `Setup.shares` divides beta among
-model, rewards and starts; a `Budget` divides the share of the model among the events of all
-identifiers. All sums are rounded against us.
+its probability". `Setup.shares` divides beta among model, rewards and starts; a `Budget` divides
+the share of the model among the events of all identifiers. All sums are rounded against us.
 
-Settings are JSON: numbers, objects with a kind, digests of what is too large (see
-`docs/formats.md`). Of two runs with the same settings one may go on where the other stopped.
+Of two runs with the same settings (see `docs/formats.md`) one may go on where the other stopped.
 """
 
 from __future__ import annotations

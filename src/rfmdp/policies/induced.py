@@ -1,8 +1,7 @@
 """The model that a policy leaves: with nature's sets, or as a chain with nature's choice fixed.
 
-It is complete, to be run, or written as a file and asked again anywhere. What a policy remembers
-becomes part of the state: a variable `step` or `paid` tells how many steps are gone, or what was
-paid of a budget.
+What a policy remembers becomes part of the state: a variable `step` or `paid` tells how many steps
+are gone, or what was paid of a budget.
 """
 
 from __future__ import annotations

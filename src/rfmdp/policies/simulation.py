@@ -1,8 +1,4 @@
-"""Estimates by simulation: what a policy is worth on a known model, with an interval.
-
-result = simulate(model, solution.policy, 'Pmaxmin=? [ F "goal" ]', trajectories=10_000, seed=7)
-result.estimate, result.lower, result.upper
-"""
+"""Estimates by simulation: what a policy is worth on a known model, with an interval."""
 
 from __future__ import annotations
 
