@@ -288,7 +288,19 @@ class SetStore:
         self._nested = self.boxes and (anytime if nested is None else nested)
         self.radius, self.nominal = np.zeros(count), np.zeros(size)
         self.lower, self.upper = np.zeros(size), np.ones(size)
-        self._known = self._bounds_before_data(prior)
+        sizes = segment_lengths(outcome_ptr)
+        least = np.where(sizes > 1, self.floors, 0.0)
+        informs = prior is not None and np.any(informed(prior))
+        if not self.boxes and (informs or np.any(least > 0.0)):
+            raise UnsupportedError(
+                f"Prior knowledge, or p_min, needs boxes; {confidence.label} gives other sets. "
+                "Use Mixture() or ClopperPearson()."
+            )
+        low = np.repeat(least, sizes)
+        self._known = low, one_minus(low, 1.0)  # bounds (O,) that hold before any data
+        if prior is not None:
+            high = np.minimum(self._known[1], prior.upper)
+            self._known = np.maximum(low, prior.lower), high
         self._make(np.arange(count))
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> None:
@@ -323,22 +335,6 @@ class SetStore:
         """What a saved run keeps."""
         names = ("counts", "totals", "nominal", "lower", "upper", "radius")
         return {name: getattr(self, name) for name in names}
-
-    def _bounds_before_data(self, prior: Marginals | None) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds (O,) that hold before any data."""
-        sizes = segment_lengths(self.ptr)
-        floors = np.where(sizes > 1, self.floors, 0.0)
-        informs = prior is not None and np.any(informed(prior))
-        if not self.boxes and (informs or np.any(floors > 0.0)):
-            raise UnsupportedError(
-                f"Prior knowledge, or p_min, needs boxes; {self.confidence.label} gives other "
-                "sets. Use Mixture() or ClopperPearson()."
-            )
-        lower = np.repeat(floors, sizes)
-        upper = one_minus(lower, 1.0)
-        if prior is not None:
-            lower, upper = np.maximum(lower, prior.lower), np.minimum(upper, prior.upper)
-        return lower, upper
 
     def _make(self, which: IntArray) -> None:
         """Make the sets of some identifiers from their counts and what else is known of them."""

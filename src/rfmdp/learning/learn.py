@@ -322,11 +322,7 @@ def learn_seeds(
 
 
 def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> str:
-    """Return the run file of a seed.
-
-    >>> seed_file("run.rfmdp", 3, range(5))
-    'run-3.rfmdp'
-    """
+    """Return the run file of a seed: NAME-SEED.rfmdp if there are several."""
     path = Path(file)
     return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
 

@@ -74,10 +74,11 @@ class Learner:
         An event that voids the guarantee is written into the file before it is raised. After
         Ctrl-C the exception has the run as it was at the last evaluation, as `run`.
         """
-        history = self.run.history
+        history, records = self.run.history, self.setup.records
+        false_alarms = self.setup.beta if records is None else records.level
         reason = self._reason() if history or self.run.alarms else None
         run = self._result(reason)
-        if file is not None and not history and self.setup.records is None:
+        if file is not None and not history and records is None:
             save(run, file)
         try:
             while reason is None:
@@ -86,7 +87,8 @@ class Learner:
                 reason = self._reason()
                 if reason is not None or self.sampling.steps >= 2 * self._checked:
                     self._watch.tell("evaluating", self.sampling.done)
-                    self._checked, checks = self.sampling.steps, self.sampling.checks()
+                    self._checked, evidence = self.sampling.steps, self.sampling.evidence
+                    checks = () if evidence is None else evidence.checks(false_alarms)
                     self.run.checks = tuple(map(str, checks))
                     self.run.alarms += tuple(str(check) for check in checks if check.alarm)
                     reason = self._reason()

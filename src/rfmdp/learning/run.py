@@ -202,7 +202,7 @@ class Run:
             lines += [f"  - {check}" for check in self.checks]
         if self.shared:
             lines.append("Marginals that were declared to be the same unknown distribution:")
-            lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
+        lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
         if len(self.shared) > LISTED:
             lines.append(f"  - and {len(self.shared) - LISTED} groups more (`run.shared`)")
         return "\n".join(lines)

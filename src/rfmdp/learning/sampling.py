@@ -28,7 +28,7 @@ from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem, pose, row_rewards
 from rfmdp.ragged import entries
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sources.checks import Check, Evidence
+from rfmdp.sources.checks import Evidence
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.tally import Tally
@@ -245,12 +245,6 @@ class Sampling:
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
         self.learned.take(self.seen.visits)
-
-    def checks(self) -> tuple[Check, ...]:
-        """Return what the samples say about the assumptions."""
-        records = self.setup.records
-        level = self.setup.beta if records is None else records.level  # of false alarms
-        return () if self.evidence is None else self.evidence.checks(level)
 
     def run(self, goal: int) -> None:
         """Run trajectories up to number `goal`, planning anew when it is due."""

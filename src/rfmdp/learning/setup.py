@@ -240,11 +240,7 @@ def require_same(saved: Mapping[str, Any], request: Mapping[str, Any], place: st
 
 
 def in_words(setting: Any) -> str:
-    """Return a setting for people, without digests.
-
-    >>> in_words({"kind": "mixture", "low": 0.0, "digest": "c0ffee"}), in_words(None)
-    ('mixture(low=0.0)', 'nothing')
-    """
+    """Return a setting for people, without digests."""
     if isinstance(setting, list):
         return ", ".join(map(in_words, setting)) or "none"
     if not isinstance(setting, Mapping):

@@ -187,11 +187,7 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
 
 
 def remaining(spec: Spec, steps: int) -> Spec | None:
-    """Return what is left of a specification after some steps; None if nothing is.
-
-    >>> remaining(Spec(goals.Until("safe", "goal", latest=5)), 2).objective.latest
-    3
-    """
+    """Return what is left of a specification after some steps; None if nothing is."""
     most = spec.objective.span[1]
     steps_left = None if most is None else most - steps
     if steps_left is not None and steps_left <= 0:

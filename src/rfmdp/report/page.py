@@ -14,7 +14,7 @@ import os
 import platform
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -32,7 +32,6 @@ from rfmdp.outer.solution import Solution, Status, proven, written
 from rfmdp.policies.explain import Decisions, decisions, reached, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
-from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, FloatArray
 from rfmdp.writing import replacing
 
@@ -47,10 +46,7 @@ ENTRIES = 1_500_000  # successors
 
 SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
 
-CURVES = {  # column of a run's history: name, dashed or not
-    "guarantee": ("guarantee", True),
-    "performance": ("true value", False),
-}
+CURVES = {"guarantee": "guarantee", "performance": "true value"}  # columns of a run's history
 Cells: TypeAlias = dict[str, str | float]
 
 
@@ -58,13 +54,12 @@ Cells: TypeAlias = dict[str, str | float]
 class Section:
     """What one result brings to a page."""
 
+    result: Solution | Run
     title: str
     card: str  # HTML of its summary
-    cells: Cells = field(default_factory=dict)  # its line of the table of results
-    explorer: Solution | None = None
-    run: Run | None = None  # for the chart of all runs
-    made: str = ""  # how the result was found
-    origin: Provenance | None = None  # where its model comes from
+    cells: Cells  # its line of the table of results
+    explorer: Solution | None
+    made: str  # how the result was found
 
 
 def write_report(
@@ -96,7 +91,7 @@ def write_report(
 
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
     heading = title or sections[0].title
-    charts = _charts([s.run for s in sections if s.run is not None])
+    charts = _charts([s.result for s in sections if isinstance(s.result, Run)])
     explored = [s for s in sections if s.explorer is not None]
     left_out = explored[EXPLORERS:]
     explored = explored[:EXPLORERS]
@@ -125,10 +120,9 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
             f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
             f"another page for: {titles}.</p>"
         )
-    if results := [s.cells for s in sections if s.cells]:
-        lines.append(f"<h2>Results</h2>{_table(results)}")
+    lines.append(f"<h2>Results</h2>{_table([s.cells for s in sections])}")
     lines += _models(sections)
-    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
+    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections])}")
     lines.append(f"<script>{_asset('page.js')}</script></body></html>")
     return "\n".join(lines) + "\n"
 
@@ -170,7 +164,7 @@ def _solution_section(solution: Solution) -> Section:
     }  # fmt: skip
     precision = f"{solution.measure.lower()} precision {solution.precision:g}"
     made = f"solved: {title}, method {solution.method}, {precision}"
-    return Section(title, card, cells, explorer=solution, made=made, origin=model.provenance)
+    return Section(solution, title, card, cells, solution, made)
 
 
 def _run_section(run: Run) -> Section:
@@ -196,10 +190,7 @@ def _run_section(run: Run) -> Section:
     told = [f"{word} {in_words(run.settings[word])}" for word in words if word in run.settings]
     made = ", ".join([f"learned: {run.question}", run.name, *told])
     shown = None if alarm else run.solution  # its bounds are void
-    return Section(
-        f"Learned: {method}", card, cells, explorer=shown, run=run, made=made,
-        origin=run.model.provenance,
-    )  # fmt: skip
+    return Section(run, f"Learned: {method}", card, cells, shown, made)
 
 
 def _charts(runs: Sequence[Run]) -> list[dict[str, object]]:
@@ -228,14 +219,14 @@ def _curve(name: str, runs: Sequence[Run], column: str) -> dict[str, object]:
             mean, deviation = float(values.mean()), float(values.std())
             points.append((float(x), mean))
             band.append((mean - deviation, mean + deviation))
-    note, dashed = CURVES[column]
-    line = {"name": name, "points": points, "note": note, "dashed": dashed}
-    return line | {"band": band if len(runs) > 1 else []}
+    line = {"name": name, "points": points, "band": band if len(runs) > 1 else []}
+    return line | {"note": CURVES[column], "dashed": column == "guarantee"}
 
 
 def _models(sections: Sequence[Section]) -> list[str]:
     """Return where the models come from, and the text of each once."""
-    origins = [s.origin for s in sections if s.origin is not None]
+    known = (s.result.model.provenance for s in sections)
+    origins = [origin for origin in known if origin is not None]
     texts = {origin.digest: origin for origin in origins if origin.text}
     said = ("<br>".join(f"{word}: {escape(text)}" for word, text in o.lines()) for o in origins)
     shown = [f'<p class="soft" data-role="origin">{lines}</p>' for lines in dict.fromkeys(said)]
@@ -300,7 +291,7 @@ def _environment(command: str, results: Sequence[str]) -> str:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.system()} {platform.machine()}"
     again = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(results))
-    again = f'<ul class="soft" data-role="made">{again}</ul>' if results else ""
+    again = f'<ul class="soft" data-role="made">{again}</ul>'
     again += f"<pre>{escape(command)}</pre>" if command else ""
     return (
         f'{again}<p class="soft">rfmdp {escape(__version__)}, Python {platform.python_version()}, '
