@@ -63,8 +63,7 @@ class Identifiers:
             largest = int(np.argmax(mass))
             raise ModelError(
                 f"p_min: outcomes with at least {p_min:g} each must sum to 1 at most, but "
-                f"{self.model.marginal_name(largest)} has {self.model.marginals.sizes[largest]}; "
-                "take a smaller one."
+                f"{self.model.marginal_name(largest)} has {self.model.marginals.sizes[largest]}."
             )
         return floors
 

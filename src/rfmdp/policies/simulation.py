@@ -114,24 +114,18 @@ class Scene:
             deviation = float(np.std(batch.returns, ddof=1)) if trajectories > 1 else math.inf
             half = float(ndtri(1.0 - error / 2.0)) * deviation / math.sqrt(trajectories)
             lower, upper = estimate - half, estimate + half
-        ended, lost = (1.0, 0.0) if measured.steps is not None else self._ends(final)
+        ended, lost = float(measured.steps is not None), 0.0
+        if measured.steps is None and measured.stop is not None:
+            stop, goal = measured.stop, measured.target
+            ended, still = float(np.mean(stop[final])), final[~stop[final]]
+            if still.size:  # only then the graph is worth its time
+                goal = stop if goal is None else goal
+                reached = _graph(world, behaviour).positive(goal, agent=MAX, nature=MAX)
+                lost = int(np.count_nonzero(~reached[still])) / final.size
         return Simulation(
             estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
             ended, lost, batch.returns, self.states[final], seconds,
         )  # fmt: skip
-
-    def _ends(self, final: IntArray) -> tuple[float, float]:
-        """Return the shares of last states (trajectories,) that end it, and that never will."""
-        stop, target = self.measured.stop, self.measured.target
-        if stop is None:
-            return 0.0, 0.0
-        still = final[~stop[final]]
-        lost = 0
-        if still.size:  # only then the graph is worth its time
-            goal = stop if target is None else target
-            reached = _graph(self.model, self.behaviour).positive(goal, agent=MAX, nature=MAX)
-            lost = int(np.count_nonzero(~reached[still]))
-        return float(np.mean(stop[final])), lost / final.size
 
     def record(self, length: int, trajectories: int, seed: int) -> Transitions:
         """Return all transitions of a simulation, as transitions of `behind`."""
