@@ -62,7 +62,7 @@ class Identifiers:
         if np.any(mass > 1.0):
             largest = int(np.argmax(mass))
             raise ModelError(
-                f"p_min: outcomes with at least {p_min:g} each must sum to 1 at most, but "
+                f"p_min: must be smaller: outcomes with {p_min:g} each must sum to 1 at most, but "
                 f"{self.model.marginal_name(largest)} has {self.model.marginals.sizes[largest]}."
             )
         return floors
