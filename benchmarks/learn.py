@@ -22,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `experiments`
 from experiments.learning.settings import SETUPS, TEXT
 from rfmdp.domains import domain, domain_spec
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import METHODS, find_method
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import METHODS, StopWhen, find_method
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 

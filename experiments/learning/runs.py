@@ -18,9 +18,8 @@ from rfmdp.domains import domain
 from rfmdp.domains.table import LEARNING, find
 from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import find_method
+from rfmdp.learning.methods import LogSpaced, StopWhen, find_method
 from rfmdp.learning.run import Point, Progress, Run
-from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.source import Source
 
 PAUSE = 20.0  # seconds between two lines about a run

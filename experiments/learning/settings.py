@@ -20,12 +20,10 @@ import numpy as np
 
 from rfmdp.domains.table import LearningVersion, find
 from rfmdp.errors import ModelError
-from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, Validity
-from rfmdp.learning.explore import Optimistic
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.methods import Method
-from rfmdp.learning.schedule import Doubling
+from rfmdp.learning.methods import Doubling, Method, Optimistic
+from rfmdp.learning.setup import Budget
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.sets.marginals import Marginals

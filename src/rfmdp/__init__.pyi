@@ -38,28 +38,25 @@ from .inner.relaxations import (
 )
 from .language.build import load_prism as load_prism, parse_prism as parse_prism
 from .language.lattice import load_lattice as load_lattice, parse_lattice as parse_lattice
-from .learning.budget import Budget as Budget
 from .learning.confidence import (
     ClopperPearson as ClopperPearson,
     Mixture as Mixture,
     Weissman as Weissman,
 )
-from .learning.explore import (
-    GapDirected as GapDirected,
-    Optimistic as Optimistic,
-    UniformRandom as UniformRandom,
-)
 from .learning.identifiers import Granularity as Granularity
 from .learning.learn import learn as learn
-from .learning.methods import find_method as find_method
-from .learning.rewards import RewardRange as RewardRange
-from .learning.run import Run as Run
-from .learning.schedule import (
+from .learning.methods import (
     Doubling as Doubling,
+    GapDirected as GapDirected,
     LogSpaced as LogSpaced,
+    Optimistic as Optimistic,
+    RewardRange as RewardRange,
     StopWhen as StopWhen,
+    UniformRandom as UniformRandom,
+    find_method as find_method,
 )
-from .learning.simulation import Simulation as Simulation, simulate as simulate
+from .learning.run import Run as Run
+from .learning.setup import Budget as Budget
 from .model.arrays import FactoredMDP as FactoredMDP, Rewards as Rewards, Variable as Variable
 from .model.build import build as build
 from .model.description import Action as Action, Move as Move
@@ -97,6 +94,7 @@ from .policies.files import (
     write_policy as write_policy,
 )
 from .policies.induced import NatureChoice as NatureChoice, induced_model as induced_model
+from .policies.simulation import Simulation as Simulation, simulate as simulate
 from .report.page import write_report as write_report
 from .running import TaskResult as TaskResult, run_many as run_many
 from .sets.families import (

@@ -72,7 +72,7 @@ def test_ctrl_c_advises_to_resume_only_what_is_there(folder, capsys, monkeypatch
     def interrupted(*_, output, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rfmdp.learning.seeds.learn", interrupted)
+    monkeypatch.setattr("rfmdp.learning.learn.learn", interrupted)
     words = ["learn", "m.prism", *REACH, *FEW, "--seeds", "2", "--jobs", "1", "-o", "run.rfmdp"]
     assert run(words) == 130
     assert "--resume" not in capsys.readouterr().err

@@ -129,7 +129,7 @@ def test_reading_counts_as_time(log, monkeypatch):
 
     monkeypatch.setattr(command, "read_data", slowly)
     seen = []
-    seeds = import_module("rfmdp.learning.seeds")
+    seeds = import_module("rfmdp.learning.learn")
     monkeypatch.setattr(
         seeds, "learn_seeds", lambda *_, stop, **__: seen.append(stop.seconds) or []
     )

@@ -17,7 +17,7 @@ import rfmdp as rf
 from formats.forge import record_bytes
 from rfmdp.errors import RfmdpError
 from rfmdp.formats.files import load
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import StopWhen
 from rfmdp.model.validate import validate
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.record import to_record

@@ -9,7 +9,7 @@ from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
 from rfmdp.language.build import load_prism, parse_prism
 from rfmdp.learning.learn import learn
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import StopWhen
 from rfmdp.model.derived import restrict
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify

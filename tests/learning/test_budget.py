@@ -8,12 +8,13 @@ from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.budget import (
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
+from rfmdp.learning.setup import (
     Budget,
     Ledger,
     Shares,
+    divided,
 )
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
 
@@ -58,7 +59,7 @@ def test_ledger_adds_up(sizes, split, beta):
             ledger = rule.ledger(shares, confidence, ids)
             assert exact_cost(ledger) <= Fraction(shares.model)
             assert exact_cost(ledger) <= Fraction(ledger.spent_on_model())
-            assert exact_total(ledger) <= Fraction(ledger.beta)
+            assert exact_total(ledger) <= Fraction(ledger.shares.beta)
 
 
 def test_paper_divides_by_all_probabilities():
@@ -101,4 +102,4 @@ def test_ledger_survives_arrays():
 
 def test_rewards_stay_within_their_share():
     """The rewards of some rows cost the reward share."""
-    assert 7 * Fraction(Shares(model=0.1, reward=0.01).reward_delta(7)) <= Fraction(0.01)
+    assert 7 * Fraction(divided(0.01, 7)) <= Fraction(0.01)

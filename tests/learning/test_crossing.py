@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rfmdp.learning import intervals
+from rfmdp.learning import confidence
 
 
 def acceptance(function, p, delta, n):
@@ -53,7 +53,7 @@ def powers(largest):
 @pytest.mark.parametrize("delta", [0.1, 1e-4])
 def test_the_sequence_is_valid_at_every_size(p, delta):
     """Read after every sample, it fails with probability below delta."""
-    assert crossing_probability(intervals.mixture, p, delta, every(800), 800) < delta
+    assert crossing_probability(confidence.mixture, p, delta, every(800), 800) < delta
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_sequence_is_valid_at_every_size(p, delta):
 )
 def test_clopper_pearson_read_repeatedly_breaks_its_promise(delta, looks, largest, inflation):
     """The failure probability exceeds delta by the factors of the reference table."""
-    crossed = crossing_probability(intervals.clopper_pearson, 0.5, delta, looks(largest), largest)
+    crossed = crossing_probability(confidence.clopper_pearson, 0.5, delta, looks(largest), largest)
     assert crossed / delta == pytest.approx(inflation, abs=0.06)
 
 
@@ -80,5 +80,5 @@ def test_clopper_pearson_read_repeatedly_breaks_its_promise(delta, looks, larges
 @pytest.mark.parametrize("delta", [0.1, 1e-6])
 def test_long_crossing_probabilities(p, delta):
     """By n = 20000 the crossing probability is a good part of delta, but never all of it."""
-    share = crossing_probability(intervals.mixture, p, delta, every(20_000), 20_000) / delta
+    share = crossing_probability(confidence.mixture, p, delta, every(20_000), 20_000) / delta
     assert 0.5 <= share <= 0.75

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from scipy.special import betaln, logsumexp
 
 from rfmdp.errors import ModelError
-from rfmdp.learning import intervals
+from rfmdp.learning import confidence
 
-ALL = [intervals.clopper_pearson, intervals.mixture]
+ALL = [confidence.clopper_pearson, confidence.mixture]
 
 # STATISTICS section 9: x, n, delta, then (lower, upper) of CP, MIX to 12 digits
 REFERENCE = [
@@ -33,7 +33,7 @@ deltas = st.floats(-12, -0.05).map(lambda e: 10.0**e)
 
 def mixture_twin(x, n, delta):
     """Lower end by 200 bisections of the formula as printed."""
-    kappa, weight = np.array(intervals.MIXTURE_SIZES), np.array(intervals.MIXTURE_WEIGHTS)
+    kappa, weight = np.array(confidence.MIXTURE_SIZES), np.array(confidence.MIXTURE_WEIGHTS)
 
     def log_martingale(p):
         ratio = betaln(kappa * p + x, kappa * (1 - p) + n - x) - betaln(kappa * p, kappa * (1 - p))
@@ -52,15 +52,15 @@ def mixture_twin(x, n, delta):
 @pytest.mark.parametrize(("x", "n", "delta", "cp", "mix"), REFERENCE)
 def test_reference_values(x, n, delta, cp, mix):
     """All printed digits of the reference table come out."""
-    assert intervals.clopper_pearson(x, n, delta) == pytest.approx(cp, abs=6e-13)
-    assert intervals.mixture(x, n, delta) == pytest.approx(mix, abs=6e-13)
+    assert confidence.clopper_pearson(x, n, delta) == pytest.approx(cp, abs=6e-13)
+    assert confidence.mixture(x, n, delta) == pytest.approx(mix, abs=6e-13)
 
 
 @given(counts(), deltas)
 def test_mixture_equals_the_printed_formula(pair, delta):
     """The compiled search finds the same end as plain bisection, never inside it."""
     x, n = pair
-    low = float(intervals.mixture(x, n, delta)[0])
+    low = float(confidence.mixture(x, n, delta)[0])
     if x <= 1:
         assert low == 0.0
     elif x < n:
@@ -75,16 +75,16 @@ def test_mixture_equals_the_printed_formula(pair, delta):
 @pytest.mark.parametrize("delta", [0.1, 1e-8])
 def test_mixture_end_is_certainly_rejected(x, n, delta):
     """Martingale terms summed one by one, without cancellation, reach 1/delta at the end."""
-    p = float(intervals.mixture(x, n, delta)[0])
+    p = float(confidence.mixture(x, n, delta)[0])
 
     def rising(a, y):
         return math.fsum(np.log1p(np.arange(y) / a))
 
     terms = [
         rising(kappa * p, x) + rising(kappa * (1 - p), n - x) - rising(kappa, n)
-        for kappa in intervals.MIXTURE_SIZES
+        for kappa in confidence.MIXTURE_SIZES
     ]
-    evidence = logsumexp(terms, b=intervals.MIXTURE_WEIGHTS)
+    evidence = logsumexp(terms, b=confidence.MIXTURE_WEIGHTS)
     assert -1e-13 <= evidence - np.log(1 / delta) <= 1e-8
 
 
@@ -92,7 +92,7 @@ def test_mixture_end_is_certainly_rejected(x, n, delta):
 def test_clopper_pearson_keeps_its_promise_exactly(pair, delta):
     """P(X >= x) <= delta/2 at the lower end, in exact fractions, and nearly equal."""
     x, n = pair
-    low = Fraction(float(intervals.clopper_pearson(x, n, delta)[0]))
+    low = Fraction(float(confidence.clopper_pearson(x, n, delta)[0]))
     tail = sum(math.comb(n, k) * low**k * (1 - low) ** (n - k) for k in range(x, n + 1))
     if x == 0:
         assert low == 0
@@ -127,14 +127,14 @@ def test_anytime_intervals_are_wider(pair, delta):
     """Soundness at every n costs width, from ten samples on, if both outcomes were seen."""
     x, n = pair
     if n >= 10 and 0 < x < n:
-        low, high = intervals.clopper_pearson(x, n, delta)
-        mix_low, mix_high = intervals.mixture(x, n, delta)
+        low, high = confidence.clopper_pearson(x, n, delta)
+        mix_low, mix_high = confidence.mixture(x, n, delta)
         assert mix_high - mix_low >= (high - low) * (1 - 1e-9)
 
 
 def test_mixture_is_narrower_for_an_outcome_never_seen():
     """At x = 0 the mixture spends all of delta on one side, Clopper-Pearson half of it."""
-    assert intervals.mixture(0, 1000, 1e-2)[1] < intervals.clopper_pearson(0, 1000, 1e-2)[1]
+    assert confidence.mixture(0, 1000, 1e-2)[1] < confidence.clopper_pearson(0, 1000, 1e-2)[1]
 
 
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
@@ -171,7 +171,7 @@ def test_tiny_errors_and_large_counts(function, delta):
 def test_fractional_counts_lie_between_whole_ones(n, fraction, delta):
     """Sums of rewards are allowed as counts; the ends interpolate monotonically."""
     x = fraction * n
-    low, high = intervals.mixture([np.floor(x), x, np.ceil(x)], n, delta)
+    low, high = confidence.mixture([np.floor(x), x, np.ceil(x)], n, delta)
     assert low[0] <= low[1] + 1e-12 <= low[2] + 2e-12
     assert high[0] <= high[1] + 1e-12 <= high[2] + 2e-12
 
@@ -183,4 +183,4 @@ def test_fractional_counts_lie_between_whole_ones(n, fraction, delta):
 def test_bad_input_is_named(x, n, delta, message):
     """The message says what must hold."""
     with pytest.raises(ModelError, match=message):
-        intervals.mixture(x, n, delta)
+        confidence.mixture(x, n, delta)

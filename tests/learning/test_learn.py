@@ -15,15 +15,23 @@ from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
 from rfmdp.learning.confidence import (
     ClopperPearson,
     Mixture,
+    SetStore,
     Weissman,
 )
 from rfmdp.learning.evaluation import Evaluator
-from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ANYTIME, METHODS, find_method
-from rfmdp.learning.schedule import Doubling, LogSpaced, StopWhen
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.methods import (
+    ANYTIME,
+    METHODS,
+    Doubling,
+    GapDirected,
+    LogSpaced,
+    Optimistic,
+    StopWhen,
+    UniformRandom,
+    find_method,
+)
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import solve
 from rfmdp.threads import set_threads, threads
@@ -280,11 +288,19 @@ def test_stops_at_guarantee_gap_and_time():
 
 def test_unchanged_counts_are_not_recomputed():
     """A store refreshes exactly the identifiers whose counts changed."""
-    store = SetStore(Mixture(), np.array([0, 2, 5]), np.array([0.01, 0.01]))
+
+    class Counting(Mixture):
+        def sets(self, outcome_ptr, counts, delta):
+            made.append(len(delta))
+            return super().sets(outcome_ptr, counts, delta)
+
+    made: list[int] = []
+    store = SetStore(Counting(), np.array([0, 2, 5]), np.array([0.01, 0.01]))
     counts = np.array([5, 5, 0, 0, 0])
-    assert store.refresh(counts) == 1
-    assert store.refresh(counts) == 0
-    assert store.refresh(counts + np.array([0, 0, 1, 0, 0]), np.array([0])) == 0
+    store.refresh(counts)
+    store.refresh(counts)
+    store.refresh(counts + np.array([0, 0, 1, 0, 0]), np.array([0]))
+    assert made == [2, 2, 1]
 
 
 def test_learned_model_contains_the_truth():

@@ -3,12 +3,11 @@
 import pytest
 
 from rfmdp import load_prism
-from rfmdp.learning.budget import ASSUMPTION
 from rfmdp.learning.confidence import DRAWS, FIXED_SIZE, SUPPORT, Validity
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import METHODS
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import METHODS, StopWhen
+from rfmdp.learning.setup import ASSUMPTION
 from rfmdp.objective import Reach, Spec
 from rfmdp.record import Assumption
 
@@ -71,7 +70,6 @@ def test_every_method_states_its_assumptions(model, name):
     assert "at least 0.999" in text
     assert (FIXED_SIZE in text) == ("single look" in run.validity)
     assert run.ledger.spent_on_model() <= run.ledger.shares.model <= run.beta <= 1e-3
-    assert method.about
 
 
 def test_named_assumptions_of_options_are_stated(model):

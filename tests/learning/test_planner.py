@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from rfmdp.learning.confidence import ClopperPearson, Weissman
-from rfmdp.learning.planner import Planner
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.confidence import ClopperPearson, SetStore, Weissman
+from rfmdp.learning.sampling import Planner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Singleton

@@ -16,14 +16,11 @@ from rfmdp import parse_prism, parse_property
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
-from rfmdp.learning.budget import Budget, Shares
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissman
-from rfmdp.learning.explore import UniformRandom
+from rfmdp.learning.confidence import ClopperPearson, Mixture, SetStore, Validity, Weissman
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.rewards import RewardRange
-from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.methods import RewardRange, StopWhen, UniformRandom
+from rfmdp.learning.setup import Budget, Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits

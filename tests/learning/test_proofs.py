@@ -11,8 +11,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.learning.evaluation import initial_guarantee, prove, prove_better
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import find_method
-from rfmdp.learning.schedule import LogSpaced, StopWhen
+from rfmdp.learning.methods import LogSpaced, StopWhen, find_method
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
 from rfmdp.outer.settings import Limits

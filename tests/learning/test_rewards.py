@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from examples import half
 from rfmdp.errors import ModelError
-from rfmdp.learning.rewards import RewardRange
+from rfmdp.learning.methods import RewardRange
 
 UNIT = RewardRange(0.0, 1.0)
 

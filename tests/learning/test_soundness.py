@@ -7,9 +7,8 @@ from rfmdp.learning.confidence import (
     ClopperPearson,
     Mixture,
 )
-from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.schedule import Doubling, StopWhen
+from rfmdp.learning.methods import Doubling, Optimistic, StopWhen, UniformRandom
 from set_twins import contains
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified

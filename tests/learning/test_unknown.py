@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import ANYTIME
-from rfmdp.learning.rewards import RewardRange
-from rfmdp.learning.schedule import Doubling, StopWhen
+from rfmdp.learning.methods import (
+    ANYTIME,
+    Doubling,
+    Optimistic,
+    RewardRange,
+    StopWhen,
+    UniformRandom,
+)
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

@@ -21,7 +21,7 @@ from rfmdp.outer.problem import pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import prepare
-from rfmdp.policies.decisions import decisions
+from rfmdp.policies.explain import decisions
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification.solution import verify

@@ -15,10 +15,9 @@ from rfmdp.formats.files import load, save
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, BudgetUntil, Spec, Until
 from rfmdp.outer.solution import Policy
-from rfmdp.policies.decisions import values_after
-from rfmdp.policies.explain import explain
+from rfmdp.policies.explain import explain, values_after
 from rfmdp.policies.induced import without_budget
-from rfmdp.report.explorer import explorer
+from rfmdp.report.page import explorer
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification.solution import verify
 

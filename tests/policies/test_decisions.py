@@ -19,7 +19,7 @@ from rfmdp.objective import (
     Spec,
     Until,
 )
-from rfmdp.policies.decisions import decisions, remaining, values_after
+from rfmdp.policies.explain import decisions, remaining, values_after
 from rfmdp.sets.families import Interval
 from rfmdp.solving import solve
 

@@ -8,7 +8,7 @@ import pytest
 from rfmdp.domains import domain, domain_spec
 from rfmdp.language.build import load_prism
 from rfmdp.learning.learn import learn
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import StopWhen
 from rfmdp.report.page import write_report
 from rfmdp.solving import solve
 

@@ -19,13 +19,11 @@ from rfmdp.formats.files import save
 from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import find_method
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import StopWhen, find_method
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
-from rfmdp.policies.decisions import reached
-from rfmdp.report.explorer import _single, explorer
-from rfmdp.report.page import write_report
+from rfmdp.policies.explain import reached
+from rfmdp.report.page import _single, explorer, write_report
 from rfmdp.solving import solve
 
 SPEC = Spec(Reach("goal"), MAX, MIN)

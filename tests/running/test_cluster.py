@@ -16,8 +16,8 @@ from rfmdp.cli.main import run as rfmdp
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import ModelError, PrismError, SolverError
 from rfmdp.formats.files import load
-from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.seeds import learn_seeds
+from rfmdp.learning.learn import learn_seeds
+from rfmdp.learning.methods import StopWhen
 from rfmdp.running import run_many
 from running.clusters import cluster
 from running.tasks import add_square, die, fail

@@ -11,10 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rfmdp as rf
 from learning.tiny import identified
-from rfmdp.learning.explore import Optimistic
-from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED
-from rfmdp.learning.rewards import RewardRange
-from rfmdp.learning.schedule import LogSpaced, StopWhen
+from rfmdp.learning.methods import (
+    ANYTIME,
+    GAP_DIRECTED,
+    LogSpaced,
+    Optimistic,
+    RewardRange,
+    StopWhen,
+)
 from rfmdp.sources.gym.models import known_table
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
 from rfmdp.sources.simulator import Trajectories, record

@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 from scipy import optimize
 
 import rfmdp as rf
-from rfmdp.learning import intervals
-from rfmdp.learning.intervals import least_mean
+from rfmdp.learning import confidence
+from rfmdp.learning.confidence import least_mean
 from rfmdp.learning.run import run_to_record
 from rfmdp.verification import learning
 from verification.test_runs import altered, judge
@@ -123,7 +123,7 @@ def test_a_mean_that_starts_do_not_carry_is_noticed(goal, truth):
 def test_the_least_mean_is_that_of_a_linear_programme(rows):
     """Solver and checker stay below it, the checker in fractions, the solver by rounding."""
     values, counts = map(np.array, zip(*rows, strict=True))
-    lower, upper = intervals.mixture(counts, counts.sum(), 1e-3)
+    lower, upper = confidence.mixture(counts, counts.sum(), 1e-3)
     least = learning.least_mean(values, lower, upper)
     result = optimize.linprog(
         values,
@@ -201,7 +201,7 @@ def test_the_least_mean_is_the_least_of_all_distributions():
     """Against the programme that defines it, by another solver."""
     from scipy.optimize import linprog
 
-    from rfmdp.learning.intervals import mixture
+    from rfmdp.learning.confidence import mixture
 
     rng = np.random.default_rng(0)
     for _ in range(100):

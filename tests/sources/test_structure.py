@@ -12,8 +12,7 @@ from rfmdp.language.build import parse_prism
 from rfmdp.learning.confidence import Weissman
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import TIED
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.methods import TIED, StopWhen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton

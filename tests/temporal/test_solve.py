@@ -9,9 +9,9 @@ from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import UnsupportedError
 from rfmdp.language.build import parse_prism
-from rfmdp.learning.simulation import simulate
 from rfmdp.objective import MAX, MIN, Spec, Temporal
 from rfmdp.outer.solution import Status
+from rfmdp.policies.simulation import simulate
 from rfmdp.solving import evaluate, solve
 from rfmdp.state_sets import PathFormula
 from rfmdp.temporal.formula import Kind, Progression

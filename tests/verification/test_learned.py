@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learning.test_unknown import EARN, PAY, paying
-from rfmdp.learning.rewards import RewardRange
+from rfmdp.learning.methods import RewardRange
 from rfmdp.objective import (
     MAX,
     MIN,

@@ -9,9 +9,8 @@ import pytest
 from learning.tiny import COST, REACH, AtTrajectories, distinct_factored, loop_to_goal, two_arms
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.learn import learn
-from rfmdp.learning.methods import METHODS
+from rfmdp.learning.methods import METHODS, StopWhen
 from rfmdp.learning.run import run_to_record
-from rfmdp.learning.schedule import StopWhen
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.source import Simulated

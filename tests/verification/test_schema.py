@@ -14,8 +14,8 @@ from rfmdp.formats.files import load, save
 from rfmdp.formats.records import solution_to_record
 from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
+from rfmdp.learning.methods import StopWhen
 from rfmdp.learning.run import run_from_record, run_to_record
-from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.setup import require_same
 from rfmdp.objective import Reach, Spec
 from rfmdp.solving import solve

@@ -106,7 +106,7 @@ def learn(
     2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
     started = time.monotonic()
-    from rfmdp.learning.seeds import learn_seeds, seed_file
+    from rfmdp.learning.learn import learn_seeds, seed_file
 
     chosen, paid = rf.find_method(method), _rewards(rewards)
     args.check_positive(

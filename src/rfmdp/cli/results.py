@@ -163,9 +163,7 @@ def simulate(
     95 % confidence interval of what trajectories of this length give, and the steps per second.
     """
     from rfmdp.cli.models import property_and_model
-    from rfmdp.learning.simulation import scene_of
-    from rfmdp.outer.problem import unfolded
-    from rfmdp.policies.induced import resolved
+    from rfmdp.policies.simulation import scene_of
     from rfmdp.sources.log.tables import check_ending, write_log
     from rfmdp.temporal.product import on_product
 
@@ -180,17 +178,10 @@ def simulate(
     )
     subject, spec = on_product(subject, question.spec(subject, settled=settled))
     chosen = _policy(policy, subject, spec)
-    if chosen is not None and isinstance(spec.objective, rf.BudgetUntil):
-        subject, chosen, spec = unfolded(subject, chosen, spec)
-    if choice is rf.NatureChoice.NOMINAL:
-        scene = scene_of(subject, chosen, spec)
-    elif chosen is None:
+    if chosen is None and choice is not rf.NatureChoice.NOMINAL:
         raise ModelError("--nature needs a policy; give one with --policy.")
-    else:
-        with terminal.showing_progress("finding nature's choice"):
-            fixed, spec = resolved(subject, chosen, spec, choice)
-        scene = scene_of(fixed.model, None, spec)  # there is one row per state now
-        scene = scene.made_from(subject, fixed.states, fixed.rows)
+    with terminal.showing_progress("finding nature's choice"):
+        scene = scene_of(subject, chosen, spec, choice)
     with terminal.showing_progress("simulating"):
         simulation = scene.simulate(length, trajectories, seed)
     _say_what_is_missing(question, simulation, scene.measured.discount)

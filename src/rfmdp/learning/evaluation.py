@@ -1,14 +1,10 @@
-"""Evaluations: what the confidence sets prove at this moment.
+"""Evaluations: what the learned model, with its sets as they are now, proves.
 
-Models without cycles are solved from both sides. Models with cycles are not: with almost no data,
-nature may leave some states only once in millions of steps, and a proof about that takes minutes
-and gives a useless guarantee. One bound for one policy is enough, which has one row per state. So
-the last policy is proven with the sets as they are now; a rough plan is made that starts from its
-value; another policy is proven only if that plan promises more, and improved where its own value
-shows a better row. The optimistic bound is about all policies and takes longer, so it is proven at
-the end only, or always if the run is to stop at a gap.
-
-Nothing but the time that the run itself is given depends on a clock: a seed fixes everything.
+Models without cycles are solved from both sides. A proof about one with cycles may take minutes
+with almost no data, where nature may leave some states only once in millions of steps. So one bound
+for one policy is proven: the last policy with the sets as they are now, and the policy of a rough
+plan if that promises more. The optimistic bound is proven at the end only, or always if the run is
+to stop at a gap. Effort is limited by sweeps, so that a seed fixes everything.
 """
 
 from __future__ import annotations
@@ -17,14 +13,18 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.inner.protocol import Inner, OneSided
 from rfmdp.kernels.sweep import choose
-from rfmdp.learning.planner import Planner
-from rfmdp.learning.sampling import Sampling
-from rfmdp.learning.schedule import Watch
-from rfmdp.learning.store import SetStore
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.learning.confidence import SetStore
+from rfmdp.learning.identifiers import Identifiers
+from rfmdp.learning.methods import RewardRange
+from rfmdp.learning.run import Watch
+from rfmdp.learning.sampling import Planner, Sampling
+from rfmdp.learning.setup import Setup, divided
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.graph import Graph
@@ -32,8 +32,10 @@ from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.outer.task import Operator
+from rfmdp.ragged import segment_lengths
+from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 WORTH = 1e-5  # share of the value: a plan must promise more than this to be proven
 ROUGH = 1e-2  # share of the value: an optimistic bound this close to the plan is kept
@@ -46,6 +48,94 @@ ROUNDS = 8
 GAIN = 1e-3  # of the value: a smaller gain ends them
 SLACK = 1e-9  # of the largest value: rows must be better by more
 BARRIER = 1e6  # infinite states count this many times the largest finite value
+
+
+class LearnedModel:
+    """The learned model of a run; its sets are those of the identifiers of `model`.
+
+    `arrays` are what was seen of unknown rewards: visits and payments (R,). A row that was never
+    visited pays the end of the `range`, which is None if rewards are known.
+    """
+
+    def __init__(self, setup: Setup, ids: Identifiers) -> None:
+        self.model, self.spec, self.range = ids.model, setup.spec, setup.rewards
+        self.arrays: dict[str, AnyArray] = {}
+        if self.range is None:
+            return
+        model, objective = self.model, self.spec.objective
+        if not (objective.rewarded and objective.summed):
+            raise UnsupportedError(
+                "learn: with `rewards` the objective must be a reward to a target, of some steps, "
+                f"discounted or total; found {type(objective).__name__}."
+            )
+        model.reward(objective.reward_name)  # raises ModelError if there is none
+        self._reward = name = objective.reward_name or next(iter(model.rewards))
+        open_states = ~pose(model, self.spec).terminal
+        self._open = np.flatnonzero(np.repeat(open_states, segment_lengths(model.row_ptr)))
+        self._delta = divided(setup.shares().reward, len(self._open))
+        self._source, self._payer = setup.source, setup.source.payer(name)
+        visits = np.zeros(model.rows, dtype=np.int64)
+        self.arrays |= {"visits": visits, "paid": np.zeros(model.rows)}  # sums
+
+    def trivial(self) -> tuple[float, float]:
+        """Return what holds without data: the worst and the best value for the agent."""
+        low, high = 0.0, 1.0
+        if self.spec.objective.rewarded:
+            problem = pose(self.model, self.spec)
+            least = float(np.min([*problem.reward, *problem.start], initial=0.0))
+            if self.range is not None:
+                least = self.range.low
+            low, high = 0.0 if least >= 0.0 else -np.inf, np.inf
+        return (low, high) if self.spec.agent is MAX else (high, low)
+
+    def with_sets(self, sets: Marginals, hopeful: bool = False) -> FactoredMDP:
+        """Return the model with learned sets, and with the rewards of `paid`."""
+        model, paid = self.model, self.paid(hopeful)
+        model = model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
+        if paid is None:
+            return model
+        learned = Rewards(np.zeros(model.states), paid)
+        return replace(model, rewards={**model.rewards, self._reward: learned})
+
+    def paid(self, hopeful: bool = False) -> FloatArray | None:
+        """Return bounds of what rows pay on average, (R,): the worst or best for the agent.
+
+        Both sides are bounds of one event. None: rows pay what the model says.
+        """
+        if self.range is None:
+            return None
+        low = (self.spec.agent is MAX) is not hopeful
+        sign = 1.0 if low else -1.0
+        span = self.range if low else RewardRange(-self.range.high, -self.range.low)
+        bounds, at = np.zeros(self.model.rows), self._open
+        sums, visits = self.arrays["paid"][at], self.arrays["visits"][at]
+        bounds[at] = sign * span.least_means(sign * sums, visits, self._delta)
+        return bounds
+
+    def take(self, visits: IntArray) -> None:
+        """Take note of what new visits paid; `visits` (R,) are all so far.
+
+        In states in which episodes were over nothing is paid, so nothing is learned: they pay the
+        end of the range for ever. ModelError: a reward leaves its range, or rows must pay there.
+        """
+        if self.range is None:
+            return
+        span, model = self.range, self.model
+        last = np.array(sorted(self._source.last), dtype=np.int64)
+        fresh = visits - self.arrays["visits"]
+        self.arrays["visits"] += fresh
+        at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
+        paid = self._payer(at, fresh[at])
+        span.require(paid.least)
+        span.require(paid.most)
+        self.arrays["paid"][at] += paid.sums
+        over = last[np.isin(model.row_ptr[last], self._open)]
+        if len(over) and not span.low <= 0.0 <= span.high:
+            raise ModelError(
+                f"Reward: an episode was over in {model.state_name(int(over[0]))}, where nothing "
+                f"is paid, so the range must contain 0, found [{span.low:g}, {span.high:g}]; "
+                "widen it."
+            )
 
 
 class Evaluator:
@@ -62,19 +152,20 @@ class Evaluator:
 
     def guarantee(self, proven: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is proven."""
-        model, spec = self.learned.pessimistic(self._sets.marginals())
-        if self._watch.over():
+        model = self.learned.with_sets(self._sets.marginals())
+        if self._watch.left() < 0.0:
             return None
         if not self._cyclic:
-            return self._solve("pessimistic", model, spec, self._inner)
-        return self._by_policy(model, spec, proven)
+            return self._solve("pessimistic", model, self.spec, self._inner)
+        return self._by_policy(model, proven)
 
     def optimistic(self, proven: float) -> float:
         """Return a bound of the optimum on the other side, at worst the one that is proven."""
         needed = not self._cyclic or self._last() or self.setup.stop.gap is not None
-        if self._watch.over() or not needed or (self._cyclic and self._close(proven)):
+        if self._watch.left() < 0.0 or not needed or (self._cyclic and self._close(proven)):
             return proven
-        model, spec = self.learned.optimistic(self._sets.marginals())
+        model = self.learned.with_sets(self._sets.marginals(), hopeful=True)
+        spec = replace(self.spec, nature=self.spec.agent)
         inner = OneSided(self._inner) if self._cyclic else self._inner
         solution = self._solve("optimistic", model, spec, inner)
         return initial_bound(solution, lower=spec.agent is not MAX)
@@ -82,12 +173,11 @@ class Evaluator:
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
         truth = self._truth
-        if truth is None or self._watch.over():
-            return float("nan")
-        solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits(truth.states))
-        if solution.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
-            return float("nan")
-        return worst(self.spec, solution.value[truth.initial])
+        if truth is not None and not self._watch.left() < 0.0:
+            solution = evaluate(truth, Policy(rows), self.spec, limits=self._limits(truth.states))
+            if solution.status not in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
+                return worst(self.spec, solution.value[truth.initial])
+        return float("nan")
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
@@ -99,13 +189,17 @@ class Evaluator:
             self.warm[side] = solution.value
         return solution
 
-    def _by_policy(self, model: FactoredMDP, spec: Spec, proven: float) -> Solution | None:
+    def _by_policy(self, model: FactoredMDP, proven: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
-        inner, sign, limits = self._inner, spec.agent.sign, self._limits(model.states)
-        last, proof = self._sampling.robust, None
-        if last is None and nature_can_block(model, spec):
-            return None
-        if last is not None:
+        inner, spec, limits = self._inner, self.spec, self._limits(model.states)
+        sign, last, proof = spec.agent.sign, self._sampling.robust, None
+        if last is None:
+            problem = pose(model, spec)
+            if problem.form is Form.TO_TARGET and problem.agent is not MAX:
+                sure = Graph(model).almost_sure(problem.target, agent=MAX, nature=MIN)
+                if not sure[model.initial].all():  # nature can keep every policy from the target
+                    return None
+        else:
             proof = prove(model, spec, inner, last[0], limits, self.warm.get("pessimistic"))
             if sign * (initial_guarantee(proof) - proven) > 0.0:
                 proven = initial_guarantee(proof)
@@ -131,7 +225,7 @@ class Evaluator:
         if self._planner is None:
             self._planner = Planner(self.learned.model, self.spec, self._watch.deadline)
         planner, problem, start = self._planner, self._planner.problem, None
-        planner.pay(self.learned.paid(low=self.spec.agent is MAX))
+        planner.pay(self.learned.paid())
         planner.choice[:] = planner.model.row_ptr[:-1]
         if proof is not None:
             planner.choice[:] = proof.policy.rows[0]
@@ -145,14 +239,12 @@ class Evaluator:
 
     def _limits(self, rows: int) -> Limits:
         """Return limits for a solver that sweeps some rows: time of the run, sweeps with cycles."""
-        limits = self.setup.limits
-        seconds = min(limits.seconds, max(self._watch.left, LEAST))
+        limits, tell = self.setup.limits, self._watch.tell
+        seconds = min(limits.seconds, max(self._watch.left(), LEAST))
         sweeps = max(FEWEST, EFFORT // rows) if self._cyclic else limits.sweeps
         sweeps = min(limits.sweeps, sweeps)
-        return replace(limits, seconds=seconds, sweeps=sweeps, progress=self._tell)
-
-    def _tell(self, *_: object) -> None:
-        self._watch.tell("evaluating", self._sampling.done)
+        progress = lambda *_: tell("evaluating", self._sampling.done)  # noqa: E731
+        return replace(limits, seconds=seconds, sweeps=sweeps, progress=progress)
 
     def _last(self) -> bool:
         """Return whether no evaluation follows, as far as can be known."""
@@ -226,15 +318,6 @@ def improved(operator: Operator, solution: Solution) -> IntArray:
     return rule
 
 
-def nature_can_block(model: FactoredMDP, spec: Spec) -> bool:
-    """Return whether nature can keep every policy from a target that it has to reach."""
-    problem = pose(model, spec)
-    if problem.form is not Form.TO_TARGET or problem.agent is MAX:
-        return False
-    sure = Graph(model).almost_sure(problem.target, agent=MAX, nature=MIN)
-    return not bool(sure[model.initial].all())
-
-
 def initial_guarantee(solution: Solution) -> float:
     """Return the guarantee in the worst initial state; it is infinite if nobody proved it."""
     return initial_bound(solution, lower=solution.spec.agent is MAX)
@@ -242,13 +325,11 @@ def initial_guarantee(solution: Solution) -> float:
 
 def initial_bound(solution: Solution, *, lower: bool) -> float:
     """Return a bound in the worst initial state; it is infinite if nobody proved it."""
-    bound = solution.lower if lower else solution.upper
-    if bound is None:
-        return -np.inf if lower else np.inf
-    return worst(solution.spec, bound[solution.model.initial])
+    bounds = [solution.at(int(state)) for state in solution.model.initial]
+    return worst(solution.spec, [one.lower if lower else one.upper for one in bounds])
 
 
-def worst(spec: Spec, values: FloatArray) -> float:
+def worst(spec: Spec, values: ArrayLike) -> float:
     """Return the value, of those of all initial states, that is the worst for the agent."""
     return float(np.min(values) if spec.agent is MAX else np.max(values))
 
@@ -257,15 +338,3 @@ def _planned(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
     values = value[planner.model.initial]
     return worst(spec, 1.0 - values if planner.problem.flipped else values)
-
-
-def trivial(spec: Spec, least: float) -> tuple[float, float]:
-    """Return what holds without data: the worst and the best value of an objective for the agent.
-
-    `least` is what a row pays at least.
-    """
-    low, high = 0.0, 1.0
-    if spec.objective.rewarded:
-        low = 0.0 if least >= 0.0 else -np.inf
-        high = np.inf
-    return (low, high) if spec.agent is MAX else (high, low)

@@ -1,13 +1,10 @@
 """Identifiers: which draws of a model share one unknown distribution, and can be counted together.
 
-The outcomes of a row can be counted only if its successor tells them. Outcomes of a marginal that
-always lead to the same successor (at a wall, for example) are merged; the merged marginal is an
-identifier of its own. If the outcomes of a row cannot be told apart even then, the row is learned
-as one distribution over its successors.
-
-Two rows share an identifier only if the model gives them the same marginal, with the same
-outcomes merged. More is shared only if somebody says so: by `ties`, or by `Granularity.TIED`,
-which says that equal numbers of the model are one unknown constant.
+Outcomes of a marginal that always lead to the same successor (at a wall, for example) are merged;
+the merged marginal is an identifier of its own. If the outcomes of a row cannot be told apart even
+then, the row is learned as one distribution over its successors. Two rows share an identifier only
+if the model gives them the same marginal, with the same outcomes merged, or marginals that somebody
+ties (`docs/unknowns.md`).
 """
 
 from __future__ import annotations
@@ -22,11 +19,11 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import joint_successors
-from rfmdp.ragged import alike, entries, owner, owners, renumbered, segment, segment_lengths, starts
+from rfmdp.ragged import alike, entries, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.source import Structure, equal_numbers, informed
-from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 JOINT_FACTOR = "joint"
 AT_ONCE = 1 << 20  # transitions whose outcomes are compared at once
@@ -47,20 +44,11 @@ class Identifiers:
     """The learning model, and what its marginals stand for."""
 
     model: FactoredMDP  # identifiers as marginals, uniform ones: no probability is known
-    counted: IntArray  # (|Q|,) outcomes of all that the paper counts, certain moves included
+    counted: IntArray  # (|Q|,) outcomes of all that the paper counts, certain moves included;
+    # their sum is the paper's U
     multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
     shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
     prior: Marginals | None  # boxes that are known before any data; None: nothing is
-
-    @property
-    def components(self) -> int:
-        """|Q| of the paper: marginal distributions to be learned, certain moves included."""
-        return len(self.counted)
-
-    @property
-    def probabilities(self) -> int:
-        """U of the paper: outcomes over all of them."""
-        return int(self.counted.sum())
 
     def floors(self, p_min: float) -> FloatArray:
         """Return the least probability of the outcomes of every identifier, (M,).
@@ -74,9 +62,8 @@ class Identifiers:
         if np.any(mass > 1.0):
             largest = int(np.argmax(mass))
             raise ModelError(
-                f"p_min: outcomes with at least {p_min:g} each must sum to 1 at most, but "
-                f"{self.model.marginal_name(largest)} has {self.model.marginals.sizes[largest]}; "
-                "take a smaller one."
+                f"p_min: must be smaller: outcomes with {p_min:g} each must sum to 1 at most, but "
+                f"{self.model.marginal_name(largest)} has {self.model.marginals.sizes[largest]}."
             )
         return floors
 
@@ -106,8 +93,6 @@ def identify(
     keys = [same[model.row_marginals], slots.pattern()]
     if granularity is Granularity.LOCAL:
         keys.extend(_local_keys(model, local))
-    elif granularity is Granularity.FLAT:
-        keys.append(np.arange(len(model.row_marginals)))
     learning, multiplied, prior = slots.reduce(keys)
     counted = learning.marginals.sizes
     if granularity is Granularity.LOCAL and local:
@@ -229,8 +214,17 @@ class _Slots:
         separate = np.repeat(~self.joint, per_row)
         row_marginals[separate] = number
         row_marginals[~separate] = len(shared) + np.arange(int(several.sum()))
-        successor_ptr, successors = self._successors(joint, sizes, targets)
+        length = np.add.reduceat(self.first, model.successor_ptr[:-1], dtype=np.int64)
+        length[joint] = sizes
+        successor_ptr, inside = starts(length), np.repeat(self.joint, length)
+        successors = np.empty(len(inside), dtype=np.int32)
+        whole = np.repeat(self.joint, segment_lengths(model.successor_ptr))
+        successors[~inside], successors[inside] = model.successors[~whole & self.first], targets
         lengths = segment_lengths(pointers)
+        factors = (*model.factors, JOINT_FACTOR)
+        row_factors = np.full(len(separate), factors.index(JOINT_FACTOR), dtype=np.int32)
+        if len(model.row_factors):
+            row_factors[separate] = model.row_factors[kept]
         learning = replace(
             model,
             marginal_ptr=marginal_ptr,
@@ -238,61 +232,36 @@ class _Slots:
             successor_ptr=successor_ptr,
             successors=successors,
             marginals=Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)),
-            factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
-            row_factors=self._factors(kept, separate),
+            factors=tuple(dict.fromkeys(factors)),
+            row_factors=row_factors,
             marginal_names=self._names(shared, joint[several]),
             outcome_names=() if len(joint) else self._outcome_names(shared),
         )
-        factors = segment_lengths(model.marginal_ptr)[joint[several]]
-        multiplied = np.append(np.ones_like(shared), factors)
+        products = segment_lengths(model.marginal_ptr)[joint[several]]
+        multiplied = np.append(np.ones_like(shared), products)
         return learning, multiplied, self._prior(pointers, shared, joint)
 
     def _prior(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals | None:
-        """Return what is known of the identifiers before any data; None: nothing is."""
-        sets = self.model.marginals
+        """Return what is known of the identifiers before any data; None: nothing is.
+
+        Bounds of outcomes that are one outcome of an identifier are added up.
+        """
+        model, sets = self.model, self.model.marginals
         if not informed(sets).any():
             return None
         slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps  # bounds are rounded outwards
-        slack *= float(np.max(segment_lengths(self.model.marginal_ptr)))
-        lower = self._added_up(sets.lower, shared, joint) * (1.0 - slack)
-        upper = np.minimum(self._added_up(sets.upper, shared, joint) * (1.0 + slack), 1.0)
+        slack *= float(np.max(segment_lengths(model.marginal_ptr)))
+        class_ptr = starts(self.classes[shared])
+        begin = np.repeat(class_ptr[:-1], segment_lengths(self.ptr)[shared])
+        place = begin + self.label[entries(self.ptr, shared)]
+        source = entries(sets.outcome_ptr, model.row_marginals[shared])
+        ends = []
+        for bound in (sets.lower, sets.upper):
+            sums = np.bincount(place, weights=bound[source], minlength=int(class_ptr[-1]))
+            sizes, _, mass = joint_successors(model, joint, bound)
+            ends.append(np.concatenate([sums, mass[np.repeat(sizes > 1, sizes)]]))
+        lower, upper = ends[0] * (1.0 - slack), np.minimum(ends[1] * (1.0 + slack), 1.0)
         return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
-
-    def _added_up(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
-        """Return numbers (O,) of the model's outcomes, added up to those of the identifiers."""
-        sizes, _, mass = joint_successors(self.model, joint, values)
-        return np.concatenate([self._merged(shared, values), mass[np.repeat(sizes > 1, sizes)]])
-
-    def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
-        """Return the sums over the classes of some slots, concatenated."""
-        sizes = segment_lengths(self.ptr)[slots]
-        class_ptr = starts(self.classes[slots])
-        label = self.label[entries(self.ptr, slots)]
-        chosen = self.model.row_marginals[slots]
-        source = values[entries(self.model.marginals.outcome_ptr, chosen)]
-        place = np.repeat(class_ptr[:-1], sizes) + label
-        return np.bincount(place, weights=source, minlength=int(class_ptr[-1])).astype(np.float64)
-
-    def _successors(
-        self, joint: IntArray, sizes: IntArray, targets: Int32Array
-    ) -> tuple[IntArray, Int32Array]:
-        """Return the successor tensors over classes."""
-        length = np.add.reduceat(self.first, self.model.successor_ptr[:-1], dtype=np.int64)
-        length[joint] = sizes
-        pointers = starts(length)
-        out = np.empty(int(pointers[-1]), dtype=np.int32)
-        inside = np.repeat(self.joint, length)
-        plain = np.repeat(~self.joint, segment_lengths(self.model.successor_ptr))
-        out[~inside], out[inside] = self.model.successors[plain & self.first], targets
-        return pointers, out
-
-    def _factors(self, kept: IntArray, separate: AnyArray) -> Int32Array:
-        """Return the factor of every remaining slot."""
-        names = (*self.model.factors, JOINT_FACTOR)
-        factors = np.full(len(separate), names.index(JOINT_FACTOR), dtype=np.int32)
-        if len(self.model.row_factors):
-            factors[separate] = self.model.row_factors[kept]
-        return factors
 
     def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
         """Name identifiers by their marginal, and by where they were met first."""
@@ -307,7 +276,9 @@ class _Slots:
             if len(model.row_factors):  # a marginal may move several factors of a row
                 place += f", factor {model.factors[model.row_factors[slot]]}"
             names.append(f"{name}, first in {place}")
-        return (*names, *(f"joint, {_told_apart(model, int(row))}" for row in joint))
+        choice = joint - model.row_ptr[model.row_states[joint]] + 1
+        rows = map(model.row_name, joint.tolist())
+        return (*names, *(f"joint, {row}, choice {k}" for row, k in zip(rows, choice, strict=True)))
 
     def _outcome_names(self, shared: IntArray) -> tuple[str, ...]:
         """Name the outcomes of identifiers as the model does; those that are merged, by all."""
@@ -319,13 +290,6 @@ class _Slots:
                 alike = [model.outcome_names[first + o] for o in np.flatnonzero(label == merged)]
                 names.append(" or ".join(dict.fromkeys(alike)))
         return tuple(names)
-
-
-def _told_apart(model: FactoredMDP, row: int) -> str:
-    """Return the name of a row, with its number if the state has several rows of one action."""
-    rows = segment(model.row_ptr, owner(model.row_ptr, row))
-    alike = np.count_nonzero(model.row_actions[rows] == model.row_actions[row])
-    return model.row_name(row) + (f", choice {row - rows.start + 1}" if alike > 1 else "")
 
 
 def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
@@ -356,16 +320,13 @@ def _moved(model: FactoredMDP, factor: int) -> list[str]:
 
 
 def _codes(model: FactoredMDP, names: Sequence[str]) -> IntArray:
-    """Return the values of some variables per state as one number."""
+    """Return a number per state, equal where some variables have equal values."""
     places = {v.name: i for i, v in enumerate(model.variables)}
-    code = np.zeros(model.states, dtype=np.int64)
     for name in names:
         if name not in places:
             raise ModelError(f"Local state: the model has no variable '{name}'.")
-        variable = model.variables[places[name]]
-        column = model.valuations[:, places[name]].astype(np.int64) - variable.low
-        code = code * (variable.high - variable.low + 1) + column
-    return code
+    columns = [model.valuations[:, places[name]].astype(np.int64) for name in names]
+    return _number([np.zeros(model.states, dtype=np.int64), *columns])[1]
 
 
 def _all_components(model: FactoredMDP, slots: _Slots, local: LocalStates) -> IntArray:

@@ -1,7 +1,6 @@
 """The state of a learning run, and its loop: sample, evaluate.
 
-An evaluation looks at the counts, if there are new ones, brings the sets to them, and finds what
-these prove. Guarantees of sets that are valid at any time hold together, so all looks count, and
+Guarantees of sets that are valid at any time hold together, so all looks at the counts count, and
 the best guarantee stands. Sets of a single look forget the look before: the last guarantee stands,
 but one that proves something stands until another does.
 """
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +17,12 @@ import numpy as np
 
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.formats.files import save
-from rfmdp.learning.confidence import Validity
-from rfmdp.learning.evaluation import Evaluator, initial_guarantee, trivial
+from rfmdp.learning.confidence import SetStore, Validity
+from rfmdp.learning.evaluation import Evaluator, LearnedModel, initial_guarantee
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.run import Point, Run, arrays_of
+from rfmdp.learning.run import Point, Run, Watch, arrays_of
 from rfmdp.learning.sampling import Sampling
-from rfmdp.learning.schedule import Watch
-from rfmdp.learning.setup import LearnedModel, Setup, assumptions_of, require_same, settings_of
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.types import AnyArray, IntArray
@@ -44,7 +41,7 @@ class Learner:
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
-        worst, best = trivial(setup.spec, self.learned.least)  # what holds without any data
+        worst, best = self.learned.trivial()
         self._nothing = Point(0, 0, worst, worst, math.nan, best, 0, 0, 0.0, 0.0)
         self._anytime = confidence.validity is Validity.ANYTIME
         self._looks: list[IntArray] = []  # counts (O,) at evaluations
@@ -53,7 +50,7 @@ class Learner:
         self._any_policy = Policy(model.row_ptr[None, :-1])
         seen = self.sampling.seen
         self.run = Run(
-            settings=settings_of(setup, ids, ledger, self.learned.payments),
+            settings=settings_of(setup, ids, ledger),
             validity=confidence.validity.value,
             assumptions=assumptions_of(setup, ids),
             agent=setup.spec.agent,
@@ -77,10 +74,11 @@ class Learner:
         An event that voids the guarantee is written into the file before it is raised. After
         Ctrl-C the exception has the run as it was at the last evaluation, as `run`.
         """
-        history = self.run.history
+        history, records = self.run.history, self.setup.records
+        false_alarms = self.setup.beta if records is None else records.level
         reason = self._reason() if history or self.run.alarms else None
         run = self._result(reason)
-        if file is not None and not history and self.setup.records is None:
+        if file is not None and not history and records is None:
             save(run, file)
         try:
             while reason is None:
@@ -88,7 +86,11 @@ class Learner:
                 self._evaluate()
                 reason = self._reason()
                 if reason is not None or self.sampling.steps >= 2 * self._checked:
-                    self._check()
+                    self._watch.tell("evaluating", self.sampling.done)
+                    self._checked, evidence = self.sampling.steps, self.sampling.evidence
+                    checks = () if evidence is None else evidence.checks(false_alarms)
+                    self.run.checks = tuple(map(str, checks))
+                    self.run.alarms += tuple(str(check) for check in checks if check.alarm)
                     reason = self._reason()
                 run = self._result(reason)
                 self._watch.tell("evaluated", self.sampling.done, history[-1])
@@ -117,22 +119,13 @@ class Learner:
         except ModelError as error:  # a state, a successor, an end or a payment
             raise AssumptionAlarm(str(error)) from error
 
-    def _check(self) -> None:
-        """Ask the samples about the assumptions."""
-        self._watch.tell("evaluating", self.sampling.done)
-        self._checked = self.sampling.steps
-        checks = self.sampling.checks()
-        self.run.checks = tuple(map(str, checks))
-        self.run.alarms += tuple(str(check) for check in checks if check.alarm)
-
     def _reason(self) -> str | None:
-        """Return why to stop now, or None."""
         setup = self.setup
         if self.run.alarms:
             return "alarm"
         if setup.records is not None:
             return "all data used"
-        return setup.stop.reason(setup.spec.agent, self.run.history[-1], self._watch.seconds)
+        return setup.stop.reason(setup.spec.agent, self.run.history[-1], self._watch.left())
 
     def _evaluate(self) -> None:
         """Find out which guarantee stands now; append a point."""
@@ -153,16 +146,20 @@ class Learner:
                 better = fresh != nothing or guarantee == nothing
             if better:
                 guarantee = fresh
-                self._adopt(solution, counts)
+                if not self._anytime:
+                    self._looks = [counts.copy()]
+                self._proven_at = len(self._looks)
+                run.solution, run.policy = solution, solution.policy
+                run.model = solution.explicit_model
+                run.evidence = deepcopy(self.learned.arrays)  # beside the counts
                 if before is None or math.isnan(performance) or not np.array_equal(rows, before):
                     performance = self.evaluator.performance(rows)
         visited = int(np.count_nonzero(sampling.seen.totals))
-        run.history.append(
-            Point(
-                sampling.done, sampling.steps, guarantee, fresh, performance, optimistic,
-                sampling.plans, visited, *self._watch.spent(),
-            )
+        point = Point(
+            sampling.done, sampling.steps, guarantee, fresh, performance, optimistic,
+            sampling.plans, visited, *self._watch.spent(),
         )  # fmt: skip
+        run.history.append(point)
         if sign * guarantee > sign * optimistic:
             run.alarms += (
                 f"the guarantee {guarantee:.6g} lies beyond the optimistic bound {optimistic:.6g} "
@@ -188,21 +185,11 @@ class Learner:
             optimistic = (min if agent is MAX else max)(optimistic, last.optimistic)
         return fresh, optimistic, solution
 
-    def _adopt(self, solution: Solution, counts: IntArray) -> None:
-        """Let the guarantee of a solution stand from now on."""
-        run, payments = self.run, self.learned.payments
-        if not self._anytime:
-            self._looks = [counts.copy()]
-        self._proven_at = len(self._looks)
-        run.solution, run.policy, run.model = solution, solution.policy, solution.explicit_model
-        run.evidence = {} if payments is None else copied(payments.arrays)  # beside the counts
-
     def _result(self, reason: str | None) -> Run:
-        """Return the run as it is now."""
         run, seen = self.run, self.sampling.seen
         looks, model = self._looks[: self._proven_at], run.model
         if run.solution is None:
-            looks, (model, _) = self._looks, self.learned.pessimistic(self.sets.marginals())
+            looks, model = self._looks, self.learned.with_sets(self.sets.marginals())
         return replace(
             run,
             history=list(run.history),
@@ -219,7 +206,7 @@ class Learner:
         last = self.run.history[-1] if self.run.history else self._nothing
         parts = {
             "warm": self.evaluator.warm, "sampling": self.sampling.state(),
-            **{prefix: copied(store.arrays) for prefix, store in self._stores().items()},
+            **{prefix: deepcopy(store.arrays) for prefix, store in self._stores().items()},
         }  # fmt: skip
         return {
             "proven_at": np.array([self._proven_at]),
@@ -233,7 +220,7 @@ class Learner:
         sampling = self.sampling
         stores = {
             "sets": self.sets, "explore": sampling.sets, "seen": sampling.seen,
-            "rewards": sampling.unknown,
+            "rewards": self.learned,
             # what is recorded is read anew
             "evidence": sampling.evidence if self.setup.records is None else None,
         }  # fmt: skip
@@ -248,16 +235,10 @@ class Learner:
         self._looks = list(saved.looks)
         if saved.solution is not None:
             self._looks += list(state["later"])
-        seconds, processor = state["seconds"].tolist()
-        self._watch.before = seconds, processor
+        self._watch.before = tuple(state["seconds"].tolist())
         self.sampling.restore(arrays_of(state, "sampling"))
         for prefix, store in self._stores().items():
             for name, array in store.arrays.items():
                 array[...] = state[f"{prefix}/{name}"]
-        self.evaluator.warm.update(copied(arrays_of(state, "warm")))
+        self.evaluator.warm.update(deepcopy(arrays_of(state, "warm")))
         self._checked = self.sampling.steps
-
-
-def copied(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return copies of arrays, by name."""
-    return {name: array.copy() for name, array in arrays.items()}

@@ -1,17 +1,15 @@
-"""The result of learning: history, policy, learned model, ledger and assumptions, as one file.
+"""The result of learning, as one file, and what is told meanwhile.
 
-A file holds what is needed to derive its guarantee again: the counts of every look (`looks`), the
-error probability of every event (`ledger`), which set was used with which parameters (`settings`),
-the solution of the learned model that the guarantee is taken from (`solution`), and what else that
-was derived from (`evidence`):
-
-visits, paid  (R,) how often rows were taken, and what they paid in all (if always the same: once)
+A file holds what is needed to derive its guarantee again: `looks`, `ledger`, `settings`, the
+`solution` of the learned model, and as `evidence` visits of rows and what they paid, if rewards are
+learned.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
@@ -20,19 +18,19 @@ import numpy as np
 
 from rfmdp.formats.model_records import model_from_record, model_to_record
 from rfmdp.formats.records import solution_from_record, solution_to_record
-from rfmdp.learning.budget import Ledger
-from rfmdp.learning.confidence import Validity
-from rfmdp.learning.intervals import least_mean
+from rfmdp.learning.confidence import Validity, least_mean
+from rfmdp.learning.setup import Ledger, divided
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written
-from rfmdp.record import Record, assumption_from_json, assumption_to_json, to_record
+from rfmdp.record import Record, assumption_from_json, assumption_to_json, described, to_record
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 KIND = "learning run"
 ARRAYS = "counts", "looks", "floors", "starts"  # fields that are saved as they are
 LISTS, WORDS = ("alarms", "checks"), ("stopped", "question", "name")
 LISTED = 20  # groups of shared marginals that a statement lists
+OFTEN = 0.5  # seconds between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,38 @@ class Progress:
     trajectories: int
     seconds: float
     point: Point | None = None  # of the evaluation
+
+
+class Watch:
+    """Time since `started`, by `time.monotonic()`, against a number of seconds.
+
+    `before` are the seconds of earlier sessions of the run, by the clock and of the processor.
+    """
+
+    def __init__(
+        self, seconds: float, progress: Callable[[Progress], None] | None, started: float
+    ) -> None:
+        self._started = self._told = started
+        self._processor = time.process_time()
+        self._progress = progress
+        self.deadline = started + seconds
+        self.before = (0.0, 0.0)
+
+    def left(self) -> float:
+        """Return the seconds that are left, negative if the time is over."""
+        return self.deadline - time.monotonic()
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds of all sessions, by the clock and of the processor."""
+        clock, processor = time.monotonic() - self._started, time.process_time() - self._processor
+        return self.before[0] + clock, self.before[1] + processor
+
+    def tell(self, phase: str, trajectories: int, point: Point | None = None) -> None:
+        """Report progress, now and then and after every evaluation."""
+        now = time.monotonic()
+        if self._progress is not None and (point is not None or now - self._told >= OFTEN):
+            self._told = now
+            self._progress(Progress(phase, trajectories, now - self._started, point))
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +133,7 @@ class Run:
     @property
     def beta(self) -> float:
         """Probability with which some reported guarantee may be wrong."""
-        return self.ledger.beta
+        return self.ledger.shares.beta
 
     @property
     def guarantee(self) -> float:
@@ -114,16 +144,13 @@ class Run:
 
     @property
     def mean_guarantee(self) -> float:
-        """The guarantee for the mean over random starts; nan if the start is not random.
-
-        It is for the policy of `guarantee`, and both hold together with probability 1 - beta.
-        """
+        """The guarantee of the policy for the mean over random starts; nan if there are none."""
         if not len(self.starts):
             return math.nan
         if self.alarms or self.solution is None:
             return -math.inf * self.agent.sign
         values = self.agent.sign * self.solution.guarantee[self.model.initial]
-        delta = self.ledger.shares.start_delta(len(values))
+        delta = divided(self.ledger.shares.start, len(values))
         return self.agent.sign * least_mean(values, self.starts, delta)
 
     @property
@@ -175,7 +202,7 @@ class Run:
             lines += [f"  - {check}" for check in self.checks]
         if self.shared:
             lines.append("Marginals that were declared to be the same unknown distribution:")
-            lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
+        lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
         if len(self.shared) > LISTED:
             lines.append(f"  - and {len(self.shared) - LISTED} groups more (`run.shared`)")
         return "\n".join(lines)
@@ -189,9 +216,9 @@ def run_to_record(run: Run) -> Record:
         "validity": Validity(run.validity).name,
         "assumptions": [assumption_to_json(line) for line in run.assumptions],
         "agent": run.agent.name,
-        "mean_guarantee": _number(run.mean_guarantee),
+        "mean_guarantee": described(run.mean_guarantee),
         "shared": [list(names) for names in run.shared],
-        "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
+        "history": [described(asdict(point)) for point in run.history],
         **{name: list(getattr(run, name)) for name in LISTS},
         **{name: getattr(run, name) for name in WORDS},
     }
@@ -211,8 +238,7 @@ def run_to_record(run: Run) -> Record:
 
 def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Run:
     """Make a run again."""
-    solution = None
-    prior = None
+    solution, prior = None, None
     if "prior_lower" in arrays:
         prior = np.stack([arrays["prior_lower"], arrays["prior_upper"]])
     if "solution" in header:
@@ -220,23 +246,26 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         model = solution.explicit_model
     else:
         model = model_from_record(header["model"], arrays_of(arrays, "model"))
+    points: list[dict[str, Any]] = [
+        {k: float(v) if isinstance(v, str) else v for k, v in point.items()}
+        for point in header["history"]
+    ]
     plain: dict[str, Any] = {name: np.asarray(arrays[name]) for name in ARRAYS}
     plain |= {name: tuple(header[name]) for name in LISTS}
     plain |= {name: header[name] for name in WORDS}
+    plain |= {name: arrays_of(arrays, name) for name in ("evidence", "state")}
     return Run(
         settings=dict(header["settings"]),
         validity=Validity[header["validity"]].value,
         assumptions=tuple(map(assumption_from_json, header["assumptions"])),
         agent=MAX if header["agent"] == "MAX" else MIN,
         ledger=Ledger.from_arrays(arrays_of(arrays, "ledger")),
-        history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
+        history=[Point(**point) for point in points],
         policy=Policy(np.asarray(arrays["policy"])),
         model=model,
         prior=prior,
         solution=solution,
-        evidence=arrays_of(arrays, "evidence"),
         shared=tuple(tuple(names) for names in header["shared"]),
-        state=arrays_of(arrays, "state"),
         **plain,
     )
 
@@ -244,12 +273,3 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 def arrays_of(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     """Return the arrays of one part, by their own names."""
     return {k[len(prefix) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{prefix}/")}
-
-
-def _number(value: float) -> float | str:
-    """Return a number as JSON can write it: infinities and nan as words."""
-    return value if math.isfinite(value) else str(value)
-
-
-def _float(value: float | str) -> Any:
-    return float(value) if isinstance(value, str) else value

@@ -1,40 +1,140 @@
-"""What a learning run is about: everything that was asked for, also as plain settings.
+"""What is fixed before the first sample: all that was asked for, and the ledger of beta.
 
-Settings are JSON: numbers, and objects with a kind. Two runs with the same settings are the same
-run: one may go on where the other stopped. What is too large (a structure, probabilities, sets of
-states) stands as a digest. The checker reads beta, confidence, p_min, rewards, prior,
-granularity, length and the kind of the source: see `docs/formats.md`.
+A guarantee with probability 1 - beta is a union bound over *events* such as "this interval misses
+its probability". `Setup.shares` divides beta among model, rewards and starts; a `Budget` divides
+the share of the model among the events of all identifiers. All sums are rounded against us.
+
+Of two runs with the same settings (see `docs/formats.md`) one may go on where the other stopped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
+from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity, Identifiers
-from rfmdp.learning.methods import Method
-from rfmdp.learning.rewards import SHARE, RewardRange, UnknownRewards
-from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, Spec
-from rfmdp.outer.problem import pose, where
+from rfmdp.objective import Spec
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.record import Assumption, described
-from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.source import Source, digest_of, informed
-from rfmdp.types import AnyArray, FloatArray
+from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
-START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
+if TYPE_CHECKING:
+    from rfmdp.learning.methods import LogSpaced, Method, RewardRange, StopWhen
+
+# each share is shortened by this factor, far above the rounding of a million products
+_SAFETY = 1.0 - 2.0**-40
+
+ASSUMPTION = Assumption("ledger")
+
+START_SHARE = 0.1  # of the error probability, for the distribution of starts
+REWARD_SHARE = 0.5  # of the rest, for rewards that are learned
 SHORT = 16  # digits of a digest that are kept
 CONFIDENCE = {ClopperPearson: "clopper-pearson", Mixture: "mixture", Weissman: "weissman"}
 DIGESTS = ("structure", "probabilities", "data")  # settings that are digests
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """beta = model + reward + start: one error probability per part of the guarantee."""
+
+    model: float
+    reward: float = 0.0
+    start: float = 0.0  # of the distribution of starts
+
+    def __post_init__(self) -> None:
+        parts = astuple(self)
+        if not all(x >= 0.0 for x in parts) or not 0 < sum(map(Fraction, parts)) < 1:
+            raise ModelError(
+                f"Shares: all must be at least 0 and their sum in (0, 1), found {parts}."
+            )
+
+    @property
+    def beta(self) -> float:
+        """The whole error probability, rounded upwards."""
+        total = sum(map(Fraction, astuple(self)))
+        nearest = float(total)
+        return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
+
+
+def divided(share: float, events: int) -> float:
+    """Return the error probability of each of that many events."""
+    return share * _SAFETY / max(events, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ledger:
+    """Error probabilities of all events of the marginals, and the shares of the other parts."""
+
+    scheme: str
+    shares: Shares
+    events: IntArray  # (M,) events of marginal j
+    delta: FloatArray  # (M,) error probability of each of them; 0: the marginal stays unknown
+
+    def __post_init__(self) -> None:
+        inside = (self.delta >= 0) & (self.delta < 1) & (self.events >= 0)
+        if self.events.shape != self.delta.shape or not np.all(inside):
+            raise ModelError("Ledger: every event must have a delta in [0, 1).")
+        object.__setattr__(self, "events", frozen(self.events))
+        object.__setattr__(self, "delta", frozen(self.delta))
+        if self.spent_on_model() > self.shares.model:
+            raise ModelError(
+                f"Ledger: events must cost at most the model share {self.shares.model:g}, "
+                f"found {self.spent_on_model():g}; lower the weights."
+            )
+
+    def spent_on_model(self) -> float:
+        """Return an upper bound of sum_j events_j delta_j: products and sum rounded upwards."""
+        cost = self.events * self.delta
+        total = math.fsum(np.nextafter(cost[cost > 0], np.inf))
+        return math.nextafter(total, math.inf) if total > 0 else 0.0
+
+    def to_arrays(self) -> dict[str, AnyArray]:
+        """Return plain arrays that `from_arrays` reads back."""
+        named = {"scheme": np.array(self.scheme), "shares": np.array(astuple(self.shares))}
+        return named | {"events": self.events, "delta": self.delta}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, AnyArray]) -> Ledger:
+        """Read a ledger back; it is checked like a new one."""
+        events = arrays["events"].astype(np.int64, casting="safe")
+        shares = Shares(*map(float, arrays["shares"]))
+        return Ledger(str(arrays["scheme"]), shares, events, np.asarray(arrays["delta"], float))
+
+
+class Budget(Enum):
+    """By what the share of the model is divided, before the first sample.
+
+    An identifier gets as much of the share as it counts, and its events divide that.
+    """
+
+    EVENTS = "equal events"  # an identifier counts as often as it has events
+    PROBABILITIES = "beta/U"  # by its outcomes, as in the paper; those of certain moves count, too
+    COMPONENTS = "beta/|Q|"  # once, as the paper's L1 balls do; certain moves count, too
+
+    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
+        """Return the error probability of every event."""
+        sizes = ids.model.marginals.sizes
+        counts = events = confidence.events(sizes)
+        total = int(events.sum())
+        if self is Budget.PROBABILITIES:
+            counts, total = sizes, max(int(ids.counted.sum()), int(sizes.sum()))
+        elif self is Budget.COMPONENTS:
+            counts, total = np.ones_like(sizes), max(len(ids.counted), len(sizes))
+        each = counts / np.maximum(np.maximum(counts, events), 1)
+        delta = divided(shares.model, total) * each
+        return Ledger(f"{self.value} of {total}", shares, events, delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,62 +160,18 @@ class Setup:
         return self.source if isinstance(self.source, Log) else None
 
     def shares(self) -> Shares:
-        """Return how beta is divided among model, rewards and the start.
-
-        `budget` divides the model's share once more, among events.
-        """
+        """Return how beta is divided among model, rewards and the start."""
         start = START_SHARE * self.beta if self.source.random_start else 0.0
         rest = self.beta - start
-        reward = SHARE * rest if self.rewards is not None else 0.0
+        reward = REWARD_SHARE * rest if self.rewards is not None else 0.0
         return Shares(rest - reward, reward, start)
 
 
-class LearnedModel:
-    """The learned model twice: with everything unknown against the agent, and for the agent.
-
-    Both have the same sets, of the identifiers of `model`. They differ in what rows pay if that is
-    learned, too: `payments`; None: rows pay what the model says.
-    """
-
-    def __init__(self, setup: Setup, ids: Identifiers) -> None:
-        self.model, self.spec = ids.model, setup.spec
-        self.payments: UnknownRewards | None = None
-        if setup.rewards is not None:
-            self.payments = UnknownRewards(setup.rewards, self.model, self.spec, setup.shares())
-
-    @property
-    def least(self) -> float:
-        """What a row pays at least."""
-        if self.payments is not None:
-            return self.payments.range.low
-        problem = pose(self.model, self.spec)
-        return float(np.min([*problem.reward, *problem.start], initial=0.0))
-
-    def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
-        """Return the learned model with all that is not known against the agent."""
-        return self._with(sets, low=self.spec.agent is MAX), self.spec
-
-    def optimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
-        """Return the learned model with all that is not known, nature included, for the agent."""
-        spec = replace(self.spec, nature=self.spec.agent)
-        return self._with(sets, low=self.spec.agent is not MAX), spec
-
-    def paid(self, low: bool) -> FloatArray | None:
-        """Return what rows pay at least, or at most, (R,); None if they pay what the model says."""
-        return None if self.payments is None else self.payments.bounds(low)
-
-    def _with(self, sets: Marginals, low: bool) -> FactoredMDP:
-        """Return the model with learned sets, and with the least or largest rewards."""
-        model = self.model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
-        return model if self.payments is None else self.payments.apply(model, low)
-
-
-def settings_of(
-    setup: Setup, ids: Identifiers, ledger: Ledger, payments: UnknownRewards | None
-) -> dict[str, Any]:
+def settings_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, Any]:
     """Return what was asked for, by name; `ids` are those of the source's structure."""
     method, structure, limits = setup.method, setup.source.structure.model, setup.limits
-    source = {name: _short(word) for name, word in setup.source.words.items()}
+    words = setup.source.words.items()
+    source = {name: word[:SHORT] if len(word) == 64 else word for name, word in words}
     known, counted, prior = ids.prior, ids.model, None
     if known is not None:
         digest = _digest(known.lower, known.upper)
@@ -129,7 +185,7 @@ def settings_of(
         "confidence": described(method.confidence, CONFIDENCE.get(type(method.confidence))),
         "prior": prior,
         "p_min": float(setup.p_min),
-        "rewards": {"kind": "declared"} if payments is None else payments.settings,
+        "rewards": described(setup.rewards, "mixture") or {"kind": "declared"},
         "beta": float(setup.beta),
         "budget": {"kind": ledger.scheme, "digest": _digest(ledger.events, ledger.delta)},
         "granularity": method.granularity.value,
@@ -163,41 +219,35 @@ def assumptions_of(setup: Setup, ids: Identifiers) -> tuple[str, ...]:
 
 def require_same(saved: Mapping[str, Any], request: Mapping[str, Any], place: str) -> None:
     """Raise ModelError, naming what differs, unless a saved run is the one that is asked for."""
-    before, now = ({**settings, **settings["source"]} for settings in (saved, request))
-    names = [name for name in dict.fromkeys([*before, *now]) if name not in ("source", "kind")]
-    if before["kind"] != now["kind"]:
-        names = ["kind"]
-    differ = [name for name in names if before.get(name) != now.get(name)]
-    if differ:
-        listed = "; ".join(_difference(n, before.get(n), now.get(n)) for n in differ)
+    before, now = (
+        {**settings, **settings["source"], "source": settings["source"]["kind"], "kind": None}
+        for settings in (saved, request)
+    )
+    differ = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if "source" in differ:
+        differ = ["source"]
+    listed = []
+    for name in differ:
+        words = in_words(before.get(name)), in_words(now.get(name))
+        others = name in DIGESTS or words[0] == words[1]
+        listed.append(f"{name} ({'others' if others else ', now '.join(words)})")
+    if listed:
         raise ModelError(
-            f"Resume: {place} must be continued with the same settings; these differ: {listed}. "
-            "Use the same ones, or start a run in another file."
+            f"Resume: {place} must be continued with the same settings; these differ: "
+            f"{'; '.join(listed)}. Use the same ones, or start a run in another file."
         )
 
 
 def in_words(setting: Any) -> str:
-    """Return a setting for people, without digests.
-
-    >>> in_words({"kind": "mixture", "low": 0.0, "digest": "c0ffee"}), in_words(None)
-    ('mixture(low=0.0)', 'nothing')
-    """
-    if setting is None:
-        return "nothing"
+    """Return a setting for people, without digests."""
     if isinstance(setting, list):
         return ", ".join(map(in_words, setting)) or "none"
     if not isinstance(setting, Mapping):
-        return str(setting)
+        return "nothing" if setting is None else str(setting)
+    kind = str(setting.get("kind", ""))
     numbers = (f"{k}={in_words(x)}" for k, x in setting.items() if k not in ("kind", "digest"))
     inside = ", ".join(numbers)
-    return f"{setting.get('kind', '')}({inside})" if inside else str(setting.get("kind", ""))
-
-
-def _difference(name: str, saved: Any, request: Any) -> str:
-    """Return what differs between two settings of one name, without digests."""
-    before, now = in_words(saved), in_words(request)
-    word = "source" if name == "kind" else name
-    return f"{word} ({'others' if name in DIGESTS or before == now else f'{before}, now {now}'})"
+    return f"{kind}({inside})" if inside else kind
 
 
 def _objective(model: FactoredMDP, spec: Spec) -> dict[str, Any]:
@@ -215,8 +265,3 @@ def _objective(model: FactoredMDP, spec: Spec) -> dict[str, Any]:
 
 def _digest(*arrays: object) -> str:
     return digest_of(*(np.asarray(array) for array in arrays))[:SHORT]
-
-
-def _short(word: str) -> str:
-    """Return a word; a digest is cut to its first digits."""
-    return word[:SHORT] if len(word) == 64 else word

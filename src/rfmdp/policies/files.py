@@ -21,6 +21,7 @@ from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states that are written at once
+WORDS = {"true": "1", "false": "0"}
 NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
 
 
@@ -30,11 +31,6 @@ def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None
     It has a line per decision: the variables (or the number) of the state, the step if the policy
     has several rules, the action, and where there is one rule the bounds of the value. `choice`,
     the number of the row within its state, tells actions without a name apart.
-
-    Raises
-    ------
-    FileError
-        If the ending is another one, or the file cannot be written.
     """
     solved = solution.solution if isinstance(solution, Run) else solution
     if not isinstance(solved, Solution):
@@ -85,13 +81,6 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
 
     Lines of a table are matched by variables and names of actions. States that it does not know
     may be left out as long as the policy cannot reach them.
-
-    Raises
-    ------
-    FileError
-        If the file is missing, or holds no policy.
-    ModelError
-        If the policy does not fit the model.
     """
     place = Path(path)
     if place.suffix == SAVED:
@@ -140,19 +129,12 @@ def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> P
     steps = [int(line.get(STEP, 0)) for line in lines]
     rows = np.full((max(steps) + 1, model.states), -1, dtype=np.int64)
     for number, (step, line) in enumerate(zip(steps, lines, strict=True), start=1):
-        state = index.get(tuple(_number(line[name]) for name in states))
+        words = (line[name].strip().lower() for name in states)
+        state = index.get(tuple(int(WORDS.get(word, word)) for word in words))
         if state is not None:  # else one of the model that the policy was made for
             rows[step, state] = _row(model, state, line[ACTION], line.get(NUMBER), number)
     _require_reached(model, rows)
     return Policy(rows)
-
-
-def _number(text: str) -> int:
-    word = {"true": "1", "false": "0"}.get(text.strip().lower(), text)
-    try:
-        return int(word)
-    except ValueError:
-        raise ModelError(f"A variable of a policy must be a whole number, got {text!r}.") from None
 
 
 def _row(model: FactoredMDP, state: int, action: str, number: str | None, line: int) -> int:

@@ -1,31 +1,29 @@
 """The model that a policy leaves: with nature's sets, or as a chain with nature's choice fixed.
 
-It is complete, to be run, or written as a file and asked again anywhere. What a policy remembers
-becomes part of the state: a variable `step` or `paid` tells how many steps are gone, or what was
-paid of a budget.
+What a policy remembers becomes part of the state: a variable `step` or `paid` tells how many steps
+are gone, or what was paid of a budget.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact
-from rfmdp.learning.simulation import unrolled_spec
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import Unrolled, remembering, restrict, taking, unroll
-from rfmdp.objective import BudgetUntil, Parity, Spec
+from rfmdp.objective import BudgetUntil, Globally, Parity, Spec, Until
 from rfmdp.outer.backups import Faces
 from rfmdp.outer.nature import Nature
-from rfmdp.outer.problem import pose, unfolded
+from rfmdp.outer.problem import pose, unfolded, where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve
-from rfmdp.types import IntArray
 
 
 class NatureChoice(Enum):
@@ -45,16 +43,6 @@ def resolved(
 
     Where the policy or the specification counts steps, nature's choice depends on them as well:
     the chain then has a state per number of steps gone and state.
-
-    Parameters
-    ----------
-    policy
-        The last rule repeats if there are fewer rules than steps.
-
-    Raises
-    ------
-    ResourceError
-        If the states of all steps do not fit into memory.
     """
     earliest, steps = spec.objective.span
     if steps is None and earliest == 0 and policy.stationary:
@@ -79,6 +67,22 @@ def resolved(
             rows = Policy(np.arange(chain.rows)[None])
             chain = evaluate(chain, rows, goal, nature=pull).nature().chain()
     return replace(unrolled, model=chain), goal
+
+
+def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
+    """Return the specification for a model unrolled in time, with 0 as the earliest step.
+
+    States there know how many steps are gone. So `stay U[a,b] target` becomes an until whose target
+    begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
+    """
+    here = spec.objective
+    sets: dict[str, Any] = {n: where(model, s)[unrolled.states] for n, s in here.sets.items()}
+    match here:
+        case Until(earliest=earliest):
+            sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
+        case Globally(earliest=earliest):
+            sets |= {"stay": sets["stay"] | (unrolled.steps < earliest), "earliest": 0}
+    return replace(spec, objective=replace(here, **sets))
 
 
 def _best_vertices(chain: FactoredMDP, goal: Spec) -> FactoredMDP:
@@ -138,9 +142,8 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
 
     Parameters
     ----------
-    nature
-        Which member of every set nature takes; None leaves it the sets. The worst and the best
-        ones are those for the policy and the specification of the solution.
+    nature : Which member of every set nature takes; None leaves it the sets. The worst and the
+        best ones are those for the policy and the specification of the solution.
 
     Examples
     --------
@@ -159,21 +162,18 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
             f"induced_model: must be given a solution, got a {type(solution).__name__}."
         )
     model, policy, spec = solution.explicit_model, solution.policy, solution.spec
-    memory: tuple[str, IntArray, IntArray] | None = None  # a name, its values, the states
     if isinstance(spec.objective, BudgetUntil):
         model, policy, spec = unfolded(model, policy, spec)
-    elif not policy.stationary:
+    if nature is not None:
+        unrolled = resolved(model, policy, spec, nature)[0]
+    elif policy.stationary:
+        return restrict(model, policy.rows[0])
+    else:
         earliest, latest = spec.objective.span
         unrolled = unroll(model, policy.rows, latest, earliest)
-        memory = "step", unrolled.steps, unrolled.states
-        if nature is None:
-            return remembering(unrolled.model, model, *memory)
-    if nature is None:
-        fixed = restrict(model, policy.rows[0])
-    else:
-        fixed = resolved(model, policy, spec, nature)[0].model
-    base = solution.explicit_model
-    return fixed if memory is None else remembering(fixed, base, *memory)
+    if policy.stationary:
+        return unrolled.model
+    return remembering(unrolled.model, model, "step", unrolled.steps, unrolled.states)
 
 
 def without_budget(solution: Solution) -> Solution:

@@ -1,17 +1,24 @@
-"""The report page: results, curves, an explorer of every policy, in one file that needs no net."""
+"""The report page: results, curves, an explorer of every policy, in one file that needs no net.
+
+An explorer has the part of a model that the policy reaches: typed arrays, one after the other,
+compressed; the browser unpacks them. Actions that the policy does not take are listed with their
+values, and can be followed as long as they lead to states on the page.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
 import platform
+import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,22 +26,27 @@ from rfmdp import __version__
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
+from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
-from rfmdp.record import Provenance
-from rfmdp.report.explorer import explorer, shown_steps
+from rfmdp.policies.explain import Decisions, decisions, reached, values_after
+from rfmdp.policies.induced import without_budget
+from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.types import AnyArray, FloatArray
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
 AUTOMATON = 12  # states of an automaton that are listed
 LONG = 8  # lines of a table that is not folded
 
+# Of an explorer
+STATES = 20_000
+ROWS = 200_000  # of all steps of a finite horizon together; of a larger one the first step is shown
+ENTRIES = 1_500_000  # successors
+
 SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
 
-CURVES = {  # column of a run's history: name, dashed or not
-    "guarantee": ("guarantee", True),
-    "performance": ("true value", False),
-}
+CURVES = {"guarantee": "guarantee", "performance": "true value"}  # columns of a run's history
 Cells: TypeAlias = dict[str, str | float]
 
 
@@ -42,13 +54,12 @@ Cells: TypeAlias = dict[str, str | float]
 class Section:
     """What one result brings to a page."""
 
+    result: Solution | Run
     title: str
     card: str  # HTML of its summary
-    cells: Cells = field(default_factory=dict)  # its line of the table of results
-    explorer: Solution | None = None
-    run: Run | None = None  # for the chart of all runs
-    made: str = ""  # how the result was found
-    origin: Provenance | None = None  # where its model comes from
+    cells: Cells  # its line of the table of results
+    explorer: Solution | None
+    made: str  # how the result was found
 
 
 def write_report(
@@ -62,13 +73,10 @@ def write_report(
 
     Parameters
     ----------
-    results
-        Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be given as
-        it is, several in a list.
-    title
-        Of the page; by default the first result's.
-    command
-        How to make the results again, shown at the end.
+    results : Solutions of `solve`, runs of `learn`, or what `load` returns of them; one may be
+        given as it is, several in a list.
+    title : Of the page; by default the first result's.
+    command : How to make the results again, shown at the end.
     """
     listed = [results] if isinstance(results, Solution | Run) else results
     sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []
@@ -82,9 +90,8 @@ def write_report(
 
 
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
-    """Return the page of some sections."""
     heading = title or sections[0].title
-    charts = _charts([s.run for s in sections if s.run is not None])
+    charts = _charts([s.result for s in sections if isinstance(s.result, Run)])
     explored = [s for s in sections if s.explorer is not None]
     left_out = explored[EXPLORERS:]
     explored = explored[:EXPLORERS]
@@ -97,8 +104,9 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
         f'<div class="cards">{"".join(s.card for s in sections)}</div>',
     ]
     if charts:
+        data = json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
         lines.append('<h2>Curves</h2><div id="curves" class="card"></div>')
-        lines.append(f'<script type="application/json" id="charts">{_json(charts)}</script>')
+        lines.append(f'<script type="application/json" id="charts">{data}</script>')
     for number, chosen in enumerate(explored):
         assert chosen.explorer is not None
         lines.append(
@@ -112,16 +120,14 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
             f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
             f"another page for: {titles}.</p>"
         )
-    if results := [s.cells for s in sections if s.cells]:
-        lines.append(f"<h2>Results</h2>{_table(results)}")
+    lines.append(f"<h2>Results</h2>{_table([s.cells for s in sections])}")
     lines += _models(sections)
-    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
+    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections])}")
     lines.append(f"<script>{_asset('page.js')}</script></body></html>")
     return "\n".join(lines) + "\n"
 
 
 def _section(result: object) -> Section:
-    """Return what a result brings to a page."""
     if isinstance(result, Run):
         return _run_section(result)
     if isinstance(result, Solution):
@@ -135,13 +141,19 @@ def _section(result: object) -> Section:
 def _solution_section(solution: Solution) -> Section:
     model, title, status = solution.model, str(solution.spec), solution.status
     first = int(model.initial[0])
-    bounds, side = solution.at(first), _one_side(solution)
+    bounds, side, nature = solution.at(first), "", ""
+    ends = math.isfinite(bounds.lower), math.isfinite(bounds.upper)
+    if status is Status.GAP_OPEN and ends[0] != ends[1]:  # the method proves one side only
+        side = "lower bound" if ends[0] else "upper bound"
+    if model.uncertain:
+        nature = ", with a nature that helps the agent"
+        nature = ", for every choice of nature from its sets" if solution.spec.robust else nature
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
         f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
         f'<p><span class="badge {status.name.lower()}">{escape(side or status.value)}</span></p>'
         f'<p class="soft">proven bounds [{bounds.lower!r}, {bounds.upper!r}] in the initial state '
-        f"{escape(model.state_name(first))}{_nature(solution)}; method "
+        f"{escape(model.state_name(first))}{nature}; method "
         f"{escape(solution.method)}</p></section>"
     )
     cells: Cells = {
@@ -152,16 +164,18 @@ def _solution_section(solution: Solution) -> Section:
     }  # fmt: skip
     precision = f"{solution.measure.lower()} precision {solution.precision:g}"
     made = f"solved: {title}, method {solution.method}, {precision}"
-    return Section(title, card, cells, explorer=solution, made=made, origin=model.provenance)
+    return Section(solution, title, card, cells, solution, made)
 
 
 def _run_section(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
-    holds = _holds(run)
     alarm = bool(run.alarms)
     claim = "nothing is guaranteed" if alarm else f"{side} {run.guaranteed}"
+    holds = f"holds with probability {1.0 - run.beta:g} ({run.validity})"
+    if alarm or run.solution is None:
+        holds = "ALARM, nothing is guaranteed" if alarm else "nothing is proven"
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
         f'<div class="big">{claim}</div>'
@@ -176,10 +190,7 @@ def _run_section(run: Run) -> Section:
     told = [f"{word} {in_words(run.settings[word])}" for word in words if word in run.settings]
     made = ", ".join([f"learned: {run.question}", run.name, *told])
     shown = None if alarm else run.solution  # its bounds are void
-    return Section(
-        f"Learned: {method}", card, cells, explorer=shown, run=run, made=made,
-        origin=run.model.provenance,
-    )  # fmt: skip
+    return Section(run, f"Learned: {method}", card, cells, shown, made)
 
 
 def _charts(runs: Sequence[Run]) -> list[dict[str, object]]:
@@ -200,43 +211,22 @@ def _charts(runs: Sequence[Run]) -> list[dict[str, object]]:
 
 def _curve(name: str, runs: Sequence[Run], column: str) -> dict[str, object]:
     """Return the mean of a column over runs where all were evaluated, with a band of deviations."""
-    common = set.intersection(*({p.trajectories for p in run.history} for run in runs))
+    tables = [{p.trajectories: getattr(p, column) for p in run.history} for run in runs]
     points, band = [], []
-    for x in sorted(common - {0}):
-        at = (
-            dict(zip(run.column("trajectories"), run.column(column), strict=True)) for run in runs
-        )
-        values = np.array([values[x] for values in at])
+    for x in sorted(set.intersection(*map(set, tables)) - {0}):
+        values = np.array([table[x] for table in tables])
         if np.all(np.isfinite(values)):
             mean, deviation = float(values.mean()), float(values.std())
             points.append((float(x), mean))
             band.append((mean - deviation, mean + deviation))
-    note, dashed = CURVES[column]
-    band = band if len(runs) > 1 else []
-    return {"name": name, "points": points, "note": note, "dashed": dashed, "band": band}
-
-
-def _nature(solution: Solution) -> str:
-    """Return which nature the bounds are for."""
-    if not solution.model.uncertain:
-        return ""
-    if solution.spec.robust:
-        return ", for every choice of nature from its sets"
-    return ", with a nature that helps the agent"
-
-
-def _one_side(solution: Solution) -> str:
-    """Return which side a method proves, if it is one that proves one side only; else nothing."""
-    bounds = solution.at(int(solution.model.initial[0]))
-    sides = math.isfinite(bounds.lower), math.isfinite(bounds.upper)
-    if solution.status is not Status.GAP_OPEN or all(sides) or not any(sides):
-        return ""
-    return "lower bound" if sides[0] else "upper bound"
+    line = {"name": name, "points": points, "band": band if len(runs) > 1 else []}
+    return line | {"note": CURVES[column], "dashed": column == "guarantee"}
 
 
 def _models(sections: Sequence[Section]) -> list[str]:
     """Return where the models come from, and the text of each once."""
-    origins = [s.origin for s in sections if s.origin is not None]
+    known = (s.result.model.provenance for s in sections)
+    origins = [origin for origin in known if origin is not None]
     texts = {origin.digest: origin for origin in origins if origin.text}
     said = ("<br>".join(f"{word}: {escape(text)}" for word, text in o.lines()) for o in origins)
     shown = [f'<p class="soft" data-role="origin">{lines}</p>' for lines in dict.fromkeys(said)]
@@ -246,15 +236,6 @@ def _models(sections: Sequence[Section]) -> list[str]:
         for origin in texts.values()
     ]
     return [f"<h2>{'Models' if len(shown) > 1 else 'Model'}</h2>", *shown] if shown else []
-
-
-def _holds(run: Run) -> str:
-    """Return how far the guarantee of a run can be relied on."""
-    if run.alarms:
-        return "ALARM, nothing is guaranteed"
-    if run.solution is None:
-        return "nothing is proven"
-    return f"holds with probability {1.0 - run.beta:g} ({run.validity})"
 
 
 def _table(lines: Sequence[Cells]) -> str:
@@ -310,7 +291,7 @@ def _environment(command: str, results: Sequence[str]) -> str:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.system()} {platform.machine()}"
     again = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(results))
-    again = f'<ul class="soft" data-role="made">{again}</ul>' if results else ""
+    again = f'<ul class="soft" data-role="made">{again}</ul>'
     again += f"<pre>{escape(command)}</pre>" if command else ""
     return (
         f'{again}<p class="soft">rfmdp {escape(__version__)}, Python {platform.python_version()}, '
@@ -322,6 +303,98 @@ def _asset(name: str) -> str:
     return (files("rfmdp.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _json(content: object) -> str:
-    """Return JSON that may stand inside of a script element."""
-    return json.dumps(content, allow_nan=False).replace("<", "\\u003c")
+def explorer(solution: Solution) -> str:
+    """Return the explorer's data of a solution as text: compressed, then base 64."""
+    solution = without_budget(solution)
+    states = reached(solution, STATES, ENTRIES)
+    steps = shown_steps(solution)
+    options = [decisions(solution, states, step) for step in range(steps)]
+    values = [step.value for step in options]
+    if solution.spec.objective.span[1] is not None:  # what is left after the last step shown
+        low, high = values_after(solution, steps)
+        values.append((low[states], high[states]))
+    model = solution.explicit_model
+    lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
+    marks = [model.labels[name][states] for name in model.labels]
+    valuation = model.valuations[states] if model.variables else states
+    arrays = _of_rows(solution, options[0]) | {
+        "state": states.astype(np.int32),
+        "valuation": valuation.astype(np.int32).ravel(),
+        "lower": np.where(np.isneginf(lower), np.nan, lower),  # nan: not proven
+        "upper": np.where(np.isposinf(upper) & ~np.isposinf(lower), np.nan, upper),
+        "label": np.array(marks, dtype=np.uint8).ravel(),
+    }
+    taken = [np.isin(step.rows, step.chosen) for step in options]
+    arrays |= {  # what differs between steps, of one after the other
+        "row_lower": _single(np.concatenate([step.lower for step in options]), -1.0),
+        "row_upper": _single(np.concatenate([step.upper for step in options]), 1.0),
+        "taken": np.concatenate(taken).astype(np.uint8),
+        "nature": np.concatenate([step.nature for step in options]).astype(np.float32),
+    }
+    variables = model.variables or (Variable("state", 0, model.states - 1),)
+    header: dict[str, Any] = {
+        "agent": "max" if solution.spec.agent is MAX else "min",
+        "nature": "max" if solution.spec.nature is MAX else "min",
+        "variables": [[v.name, v.low, v.high, v.boolean] for v in variables],
+        "actions": list(model.actions),
+        "marginals": [model.marginal_name(j) for j in range(len(model.marginals))],
+        "outcomes": list(model.outcome_names),
+        "labels": list(model.labels),
+        "initial": int(model.initial[0]),
+        "total": model.states,
+        "steps": steps,
+        "layers": len(values),
+    }
+    return _packed(header, arrays)
+
+
+def shown_steps(solution: Solution) -> int:
+    """Return how many steps of a solution an explorer shows: all of a horizon that is not large."""
+    steps = solution.spec.objective.span[1] or 1
+    return steps if steps * solution.model.rows <= ROWS else 1
+
+
+def _of_rows(solution: Solution, options: Decisions) -> dict[str, AnyArray]:
+    model, rows = solution.explicit_model, options.rows
+    place = np.full(model.states, -1, dtype=np.int32)
+    place[options.states] = np.arange(len(options.states))
+    on_policy = np.isin(rows, options.chosen)
+    widths = segment_lengths(model.successor_ptr)[rows]
+    if widths.sum() > ENTRIES:  # then only the policy's own rows can be followed
+        widths = np.where(on_policy, widths, 0)
+    followed = rows[widths > 0]
+    ids = entries(model.marginal_ptr, rows)
+    return {
+        "row_ptr": options.row_ptr.astype(np.int32),
+        "action": model.row_actions[rows].astype(np.int32),
+        "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]).astype(np.int32),
+        "marginal": model.row_marginals[ids].astype(np.int32),
+        "outcome_ptr": model.marginals.outcome_ptr.astype(np.int32),
+        "nominal": model.marginals.nominal.astype(np.float32),
+        "set_lower": model.marginals.lower.astype(np.float32),
+        "set_upper": model.marginals.upper.astype(np.float32),
+        "nature_ptr": options.outcome_ptr.astype(np.int32),
+        "successor_ptr": starts(widths).astype(np.int32),
+        "successor": place[model.successors[entries(model.successor_ptr, followed)]],
+    }
+
+
+def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
+    blocks, offset, table = [], 0, {}
+    for name, array in arrays.items():
+        data = np.ascontiguousarray(array).tobytes()
+        data += b"\0" * (-len(data) % 8)  # typed arrays start at multiples of their size
+        table[name] = [array.dtype.str[1:], offset, len(array)]
+        blocks.append(data)
+        offset += len(data)
+    head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    head += b" " * (-(len(head) + 4) % 8)
+    raw = len(head).to_bytes(4, "little") + head + b"".join(blocks)
+    return base64.b64encode(zlib.compress(raw, 7)).decode()
+
+
+def _single(bound: FloatArray, side: float) -> AnyArray:
+    """Return bounds in single precision that are bounds still: below (-1) or above (+1)."""
+    near = bound.astype(np.float32)
+    fits = near <= bound if side < 0.0 else near >= bound
+    return np.where(fits, near, np.nextafter(near, np.float32(side * np.inf)))

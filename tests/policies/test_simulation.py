@@ -5,15 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from learning.tiny import COST, REACH, distinct_factored, loop_to_goal
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.simulation import APPROXIMATE, EXACT, simulate
 from rfmdp.model.arrays import Rewards
 from rfmdp.objective import MAX, MIN, Globally, Instantaneous, Next, Spec as Wanted, Until
 from rfmdp.outer.solution import Policy
+from rfmdp.policies.simulation import APPROXIMATE, EXACT, simulate
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour
-
-from .tiny import COST, REACH, distinct_factored, loop_to_goal
 
 
 def test_estimates_agree_with_the_solver():

@@ -1,42 +1,28 @@
-"""Estimates by simulation: what a policy is worth on a known model, with an interval.
-
-result = simulate(model, solution.policy, 'Pmaxmin=? [ F "goal" ]', trajectories=10_000, seed=7)
-result.estimate, result.lower, result.upper
-"""
+"""Estimates by simulation: what a policy is worth on a known model, with an interval."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfmdp import objective as goals
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.intervals import clopper_pearson
+from rfmdp.learning.confidence import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.derived import Unrolled, unroll
+from rfmdp.model.derived import unroll
 from rfmdp.objective import (
     MAX,
-    BudgetUntil,
-    Cumulative,
-    Discounted,
-    Globally,
-    Instantaneous,
-    Next,
-    Reach,
-    ReachReward,
     Spec,
-    Temporal,
-    TemporalReward,
-    Total,
-    Until,
 )
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import row_rewards, unfolded, where
 from rfmdp.outer.solution import Policy, Solution
+from rfmdp.policies.induced import NatureChoice, resolved, unrolled_spec
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.simulator import (
@@ -98,19 +84,14 @@ class Scene:
     states: IntArray  # (S',) the state of `behind` that every state stands for
     rows: IntArray  # (R',) the row of `behind` that every row stands for
 
-    def made_from(self, model: FactoredMDP, states: IntArray, rows: IntArray) -> Scene:
-        """Return the scene with the model behind it that `behind` was made from."""
-        return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
-
     def simulate(
         self, length: int, trajectories: int, seed: int, *, confidence: float = 0.95
     ) -> Simulation:
         """Return an estimate of what is looked at; see `simulate`."""
         measured, world, behaviour = self.measured, self.model, self.behaviour
         steps = length if measured.steps is None else measured.steps
-        paid = None
-        if measured.target is None and measured.last is None:
-            paid = row_rewards(world, measured.reward)
+        rewarded = measured.target is None and measured.last is None
+        paid = row_rewards(world, measured.reward) if rewarded else None
         simulator = Simulator(world, measured.stop)
         # kernels are loaded before the clock runs
         simulator.run(Trajectories(behaviour, min(steps, 1), 1, seed))
@@ -122,25 +103,30 @@ class Scene:
         seconds = time.perf_counter() - started
         if measured.last is not None:
             batch.returns = measured.last[batch.final]
-        estimate, lower, upper, interval = _interval(batch, measured, 1.0 - confidence)
-        ended, lost = (1.0, 0.0) if measured.steps is not None else self._ends(batch.final)
+        error, final = 1.0 - confidence, batch.final
+        if measured.target is not None:
+            won, interval = int(np.count_nonzero(measured.target[final])), EXACT
+            estimate = won / trajectories
+            lower, upper = map(float, clopper_pearson(won, trajectories, error))
+        else:
+            from scipy.special import ndtri
+
+            estimate, interval = float(np.mean(batch.returns)), APPROXIMATE
+            deviation = float(np.std(batch.returns, ddof=1)) if trajectories > 1 else math.inf
+            half = float(ndtri(1.0 - error / 2.0)) * deviation / math.sqrt(trajectories)
+            lower, upper = estimate - half, estimate + half
+        ended, lost = float(measured.steps is not None), 0.0
+        if measured.steps is None and measured.stop is not None:
+            stop, goal = measured.stop, measured.target
+            ended, still = float(np.mean(stop[final])), final[~stop[final]]
+            if still.size:  # only then the graph is worth its time
+                goal = stop if goal is None else goal
+                reached = _graph(world, behaviour).positive(goal, agent=MAX, nature=MAX)
+                lost = int(np.count_nonzero(~reached[still])) / final.size
         return Simulation(
             estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
-            ended, lost, batch.returns, self.states[batch.final], seconds,
+            ended, lost, batch.returns, self.states[final], seconds,
         )  # fmt: skip
-
-    def _ends(self, final: IntArray) -> tuple[float, float]:
-        """Return the shares of last states (trajectories,) that end it, and that never will."""
-        stop, target = self.measured.stop, self.measured.target
-        if stop is None:
-            return 0.0, 0.0
-        still = final[~stop[final]]
-        lost = 0
-        if still.size:  # only then the graph is worth its time
-            goal = stop if target is None else target
-            reached = _graph(self.model, self.behaviour).positive(goal, agent=MAX, nature=MAX)
-            lost = int(np.count_nonzero(~reached[still]))
-        return float(np.mean(stop[final])), lost / final.size
 
     def record(self, length: int, trajectories: int, seed: int) -> DrawnTrajectories:
         """Return all transitions of a simulation, as transitions of `behind`."""
@@ -167,18 +153,13 @@ def simulate(
 
     Parameters
     ----------
-    model
-        Probabilities are the nominal ones.
-    policy
-        A policy, a behaviour, a solution or a learning run with its policy, or None: every choice
-        with the same probability.
-    spec
-        What is measured: any probability or reward.
-    length
-        Most steps of a trajectory, unless the objective has a number of steps of its own. What
+    model : Probabilities are the nominal ones.
+    policy : A policy, a behaviour, a solution or a learning run with its policy, or None: every
+        choice with the same probability.
+    spec : What is measured: any probability or reward.
+    length : Most steps of a trajectory, unless the objective has a number of steps of its own. What
         would follow is not counted; `ended` and `lost` say how many trajectories were not cut off.
-    confidence
-        Of the interval: exact for probabilities, approximate for rewards.
+    confidence : Of the interval: exact for probabilities, approximate for rewards.
 
     Examples
     --------
@@ -204,32 +185,35 @@ def simulate(
         )
     if isinstance(policy, Solution | Run):
         policy = policy.policy
-    scene = _scene_with_memory(model, policy, as_spec(spec, model, settled=True))
-    return scene.simulate(length, trajectories, seed, confidence=confidence)
-
-
-def _scene_with_memory(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
-    """Return the scene in whose states an automaton's state is, or what was paid of a budget."""
-    if isinstance(spec.objective, Temporal | TemporalReward):
+    spec = as_spec(spec, model, settled=True)
+    if isinstance(spec.objective, goals.Temporal | goals.TemporalReward):
         product = make_product(model, spec.objective, model.label("init"))
         policy = with_memory(policy, product) if isinstance(policy, Policy) else policy
         model, spec = product.model, replace(spec, objective=product.objective(spec.objective))
-    elif isinstance(spec.objective, BudgetUntil) and isinstance(policy, Policy):
-        model, policy, spec = unfolded(model, policy, spec)
-    return scene_of(model, policy, spec)
+    scene = scene_of(model, policy, spec)
+    return scene.simulate(length, trajectories, seed, confidence=confidence)
 
 
-def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
-    """Return what is run to estimate a specification, probabilities being the nominal ones.
+def scene_of(
+    model: FactoredMDP,
+    policy: Policy | Behaviour | None,
+    spec: Spec,
+    nature: NatureChoice = NatureChoice.NOMINAL,
+) -> Scene:
+    """Return what is run to estimate a specification; another nature needs a policy.
 
-    If something counts only from some step on, the model is unrolled in time. To stay in a set for
-    ever is measured as reaching states from which it cannot be left any more: under a fixed policy
-    every trajectory leaves the set or comes to such a state, sooner or later.
+    If something counts only from some step on, the model is unrolled in time. What a policy
+    remembers of a budget becomes part of the state. To stay in a set for ever is measured as
+    reaching states from which it cannot be left any more: under a fixed policy every trajectory
+    leaves the set or comes to such a state, sooner or later.
     """
+    if isinstance(spec.objective, goals.BudgetUntil) and isinstance(policy, Policy):
+        model, policy, spec = unfolded(model, policy, spec)
     behaviour, objective = behaviour_of(model, policy), spec.objective
-    states, rows = np.arange(model.states), np.arange(model.rows)
-    world = model
-    if isinstance(objective, Until | Globally) and objective.earliest > 0:
+    if nature is not NatureChoice.NOMINAL:
+        assert isinstance(policy, Policy)
+        unrolled, spec = resolved(model, policy, spec, nature)
+    elif isinstance(objective, goals.Until | goals.Globally) and objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
                 "simulate: a property with a first step (F>=k, U[a,b], G[a,b]) needs a policy or "
@@ -237,39 +221,43 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
             )
         unrolled = unroll(model, behaviour.rows, objective.latest, objective.earliest)
         spec = unrolled_spec(model, spec, unrolled)
-        states, rows, world = unrolled.states, unrolled.rows, unrolled.model
-        behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
-    return Scene(world, behaviour, measure(world, behaviour, spec), model, states, rows)
+    else:
+        states, rows = np.arange(model.states), np.arange(model.rows)
+        return Scene(model, behaviour, measure(model, behaviour, spec), model, states, rows)
+    world = unrolled.model
+    behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
+    measured = measure(world, behaviour, spec)
+    return Scene(world, behaviour, measured, model, unrolled.states, unrolled.rows)
 
 
 def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
     """Return what to look at in a trajectory, where only rows of the behaviour are taken."""
     match objective := spec.objective:
-        case Reach():
+        case goals.Reach():
             target = where(model, objective.target)
             return Measured(target, target)
-        case Until(earliest=0):
+        case goals.Until(earliest=0):
             target = where(model, objective.target)
             return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
-        case Globally(earliest=0, latest=int()):
+        case goals.Globally(earliest=0, latest=int()):
             stay = where(model, objective.stay)
             return Measured(~stay, stay, steps=objective.latest)
-        case Globally(latest=None):
+        case goals.Globally(latest=None):
             stay = where(model, objective.stay)
             kept = ~_graph(model, behaviour).positive(~stay, agent=MAX, nature=MAX)
             return Measured(kept | ~stay, kept)
-        case Next():
+        case goals.Next():
             return Measured(None, where(model, objective.target), steps=1)
-        case ReachReward():
+        case goals.ReachReward():
             return Measured(where(model, objective.target), None, objective.reward)
-        case Cumulative():
+        case goals.Cumulative():
             return Measured(None, None, objective.reward, objective.discount, objective.steps)
-        case Instantaneous():
+        case goals.Instantaneous():
             paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
             return Measured(None, None, steps=objective.step, last=paid)
-        case Discounted():
+        case goals.Discounted():
             return Measured(None, None, objective.reward, objective.discount)
-        case Total():
+        case goals.Total():
             paid = row_rewards(model, objective.reward) != 0.0
             over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
             return Measured(over, None, objective.reward)
@@ -280,42 +268,9 @@ def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
     )
 
 
-def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
-    """Return the specification for a model unrolled in time, with 0 as the earliest step.
-
-    States there know how many steps are gone. So `stay U[a,b] target` becomes an until whose target
-    begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
-    """
-    here = spec.objective
-    sets: dict[str, Any] = {n: where(model, s)[unrolled.states] for n, s in here.sets.items()}
-    match here:
-        case Until(earliest=earliest):
-            sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
-        case Globally(earliest=earliest):
-            sets |= {"stay": sets["stay"] | (unrolled.steps < earliest), "earliest": 0}
-    return replace(spec, objective=replace(here, **sets))
-
-
 def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
     """Return the graph of the moves that a behaviour makes with nominal probabilities."""
     rows = np.zeros(model.rows, dtype=np.bool_)
     rows[behaviour.rows[behaviour.rows >= 0]] = True
     free = np.any(behaviour.rows < 0, axis=0) | (behaviour.other > 0.0)
     return Graph(model.nominal()).with_rows(rows | np.repeat(free, segment_lengths(model.row_ptr)))
-
-
-def _interval(
-    batch: DrawnTrajectories, measured: Measured, error: float
-) -> tuple[float, float, float, str]:
-    """Return estimate, ends and the name of the interval."""
-    count = len(batch.final)
-    if measured.target is not None:
-        won = int(np.count_nonzero(measured.target[batch.final]))
-        low, high = clopper_pearson(won, count, error)
-        return won / count, float(low), float(high), EXACT
-    from scipy.special import ndtri
-
-    mean = float(np.mean(batch.returns))
-    deviation = float(np.std(batch.returns, ddof=1)) if count > 1 else math.inf
-    half = float(ndtri(1.0 - error / 2.0)) * deviation / math.sqrt(count)
-    return mean, mean - half, mean + half, APPROXIMATE
