@@ -170,11 +170,11 @@ def exponent_and_size(radius: str) -> tuple[float, float]:
 
 def solution_in(path: str) -> Solution:
     """Return the solution in a file; of a learning run, the one behind its guarantee."""
-    from rfmdp.formats.files import load_saved
+    from rfmdp.formats.files import load
     from rfmdp.learning.run import Run
     from rfmdp.outer.solution import Solution
 
-    result = load_saved(path)
+    result = load(path)
     if isinstance(result, Run):
         if result.solution is None:
             raise FileError(

@@ -21,7 +21,7 @@ from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel, written
-from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
+from rfmdp.opening import Blueprint, domain_of, read_model
 from rfmdp.record import Provenance
 
 SHARED = ("properties", "constants", "formulas", "labels")  # of a file, for texts beside it
@@ -165,11 +165,8 @@ def properties_about(model: str, file: str | None, texts: Sequence[str]) -> list
     if requests:
         return requests
     if model != STANDARD_INPUT:
-        if names_domain(model):
-            from rfmdp.domains.table import find
-
-            return parse_properties(find(model).prop)
-        require_file_or_domain(model)
+        if (domain := domain_of(model)) is not None:
+            return parse_properties(domain.prop)
         if not Path(model).exists():
             raise FileError(f"{model}: there is no such file.")
     raise ModelError(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,11 +30,12 @@ from rfmdp.language.constants import Constants
 from rfmdp.language.load import read_text
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.lattice import LatticeMDP, Model
+from rfmdp.model.lattice import LatticeMDP, written
 from rfmdp.objective import Spec
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray
 
+Model: TypeAlias = FactoredMDP | LatticeMDP
 WIDE = 0.1  # the largest published radius, at which some domains have other bounds
 FIXED = 0.01  # the radius of branches that keep theirs
 
@@ -82,7 +84,7 @@ def domain(
         Values for constants of the file, over those of the instance.
     """
     settings = {"instance": instance, "radius": radius, **constants}
-    return with_sets(name, settings, build_model(checked_domain(name, settings)))
+    return written(with_sets(name, settings, build_model(checked_domain(name, settings))))
 
 
 def checked_domain(name: str, settings: Constants) -> CheckedModel:

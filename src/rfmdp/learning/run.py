@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.formats.files import solution_from_record, solution_to_record
 from rfmdp.formats.model_records import model_from_record, model_to_record
-from rfmdp.formats.records import solution_from_record, solution_to_record
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
 from rfmdp.learning.intervals import least_mean
