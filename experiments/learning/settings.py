@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.domains.table import LearningVersion, find
+from rfmdp.domains import LearningVersion, find
 from rfmdp.errors import ModelError
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, Validity

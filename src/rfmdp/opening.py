@@ -18,7 +18,7 @@ from rfmdp.model.lattice import written
 from rfmdp.record import Provenance
 
 if TYPE_CHECKING:
-    from rfmdp.domains.table import Domain
+    from rfmdp.domains import Domain
     from rfmdp.language.ast import ModelFile
     from rfmdp.language.checked import CheckedModel, Work
     from rfmdp.language.constants import Constants
@@ -195,7 +195,7 @@ def domain_of(name: str | PathLike[str]) -> Domain | None:
     file = path.suffix in (SAVED, *EXPLICIT, *PRISM) or path.name != str(name) or path.exists()
     if file or str(name).startswith(GYM):
         return None
-    from rfmdp.domains.table import DOMAINS, find
+    from rfmdp.domains import DOMAINS, find
 
     try:
         return find(str(name))

@@ -119,7 +119,7 @@ def learn(
     started = time.monotonic()
     import rfmdp
     from rfmdp.cli.models import command_line, property_and_blueprint
-    from rfmdp.domains.table import find
+    from rfmdp.domains import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.seeds import learn_seeds, seed_file
 

@@ -16,7 +16,7 @@ from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
-    from rfmdp.domains.table import Domain
+    from rfmdp.domains import Domain
     from rfmdp.model.arrays import FactoredMDP
 
 WIDTH = 80
@@ -82,7 +82,7 @@ def domains(
     name: Annotated[str | None, "Domain to describe; all if left out."] = None,
 ) -> None:
     """List the domains that MODEL may name; describe one."""
-    from rfmdp.domains.table import DOMAINS, find
+    from rfmdp.domains import DOMAINS, find
 
     print("\n".join(_listing(DOMAINS.values()) if name is None else _description(find(name))))
 
