@@ -133,13 +133,20 @@ class Provenance:
     @staticmethod
     def from_json(stored: Any) -> Provenance:
         """Return what `to_json` made, or raise FileError."""
-        kinds = {f.name: dict if f.name in MAPPINGS else str for f in fields(Provenance)}
-        fits = isinstance(stored, dict) and set(stored) == set(kinds)
-        fits = fits and all(isinstance(stored[k], kind) for k, kind in kinds.items())
-        fits = fits and all(isinstance(x, int | float) for x in stored["constants"].values())
-        if not fits or not _fits_sets(stored["sets"]):
+        kinds: dict[str, Any] = {
+            f.name: dict if f.name in MAPPINGS else str for f in fields(Provenance)
+        }
+        try:
+            made = Provenance(**{name: field(stored, name, kind) for name, kind in kinds.items()})
+            names = SETS[field(made.sets, "kind", str)][0]
+            numbers = [made.sets[n] for n in names if (n, made.sets[n]) != ("exponent", "inf")]
+            fits = (len(stored), len(made.sets)) == (len(kinds), 1 + len(names))
+            fits &= all(isinstance(x, int | float) for x in [*numbers, *made.constants.values()])
+        except (KeyError, FileError):
+            fits = False
+        if not fits:
             raise FileError(f"provenance must have the texts and objects {', '.join(kinds)}")
-        return Provenance(**stored)
+        return made
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what is known, each with a word before it; the model's text is left out."""
@@ -161,17 +168,6 @@ def balls(radius: object, exponent: float, floor: float) -> dict[str, Any]:
         return {"kind": "other"}  # a radius per marginal
     norm = "inf" if math.isinf(exponent) else float(exponent)
     return {"kind": "balls", "exponent": norm, "radius": float(radius), "floor": floor}
-
-
-def _fits_sets(sets: Mapping[str, Any]) -> bool:
-    """Return whether sets have a kind, and its fields, which are numbers."""
-    kind = sets.get("kind")
-    if kind not in list(SETS) or set(sets) != {"kind", *SETS[kind][0]}:
-        return False
-    numbers = [sets[name] for name in ("radius", "floor") if name in sets]
-    exponent = sets.get("exponent", "inf")
-    plain = exponent == "inf" or isinstance(exponent, float)
-    return plain and all(isinstance(x, int | float) for x in numbers)
 
 
 class Assumption(str):

@@ -267,6 +267,8 @@ def _run_on_cluster(
 ) -> None:
     """Do tasks on the workers of a scheduler, which gives those of a lost worker to another."""
     client = connected(address, patience)
+    from distributed import KilledWorker
+
     try:
         with _noted_interrupts() as interrupted:
             # a task of its own: unlike scattered data it is made again when its worker is lost
@@ -277,25 +279,18 @@ def _run_on_cluster(
             }
             while running:
                 for future in [future for future in running if future.done()]:
-                    with suppress(TimeoutError):  # its worker is lost, another one does it again
-                        reply = _received(address, future)
-                        finish(TaskResult(*running.pop(future), *reply))
+                    try:
+                        with _lost_schedulers(address):
+                            reply = pickle.loads(future.result(timeout=LOOK))
+                    except TimeoutError:  # its worker is lost, another one does it again
+                        continue
+                    except KilledWorker:
+                        reply = None, SolverError(LOST)
+                    finish(TaskResult(*running.pop(future), *reply))
                 if interrupted.wait(POLL):
                     raise KeyboardInterrupt
     finally:
         client.close(timeout=2)  # nobody wants what is not finished
-
-
-def _received(address: str, future: Any) -> tuple[Any, Exception | None]:
-    """Return the value and the error of a task, one of them None."""
-    from distributed import KilledWorker
-
-    try:
-        with _lost_schedulers(address):
-            reply: tuple[Any, Exception | None] = pickle.loads(future.result(timeout=LOOK))
-    except KilledWorker:
-        return None, SolverError(LOST)
-    return reply
 
 
 def gathered(client: Any, address: str, futures: Sequence[Any], patience: float) -> list[Any]:

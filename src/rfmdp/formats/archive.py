@@ -33,10 +33,6 @@ DIGEST = 64  # hexadecimal digits at the end of a file
 BLOCK = 1 << 22
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of all entries: equal objects give equal files
 KINDS = "biufU"  # of arrays: booleans, numbers and texts
-ARRAY_HEADERS = {  # by versions of NumPy's format
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 def write_archive(file: BinaryIO, record: Record) -> None:
@@ -137,7 +133,9 @@ def _read_header(archive: zipfile.ZipFile) -> tuple[str, dict[str, Any], list[st
 def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
     """Return an array whose declared size is that of its entry."""
     with archive.open(name) as stream:
-        shape, fortran, dtype = ARRAY_HEADERS[np.lib.format.read_magic(stream)](stream)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} must have version 1.0 of NumPy's format")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         data = bytearray(stream.read())  # so that the array may be written to
     size = math.prod(shape) * dtype.itemsize
     plain = dtype.kind in KINDS and not dtype.shape and not fortran

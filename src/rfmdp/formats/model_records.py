@@ -7,7 +7,8 @@ by state, so that whoever reads it needs no language.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rfmdp.language.expressions import Expr
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.lattice import Factor, FormulaRewards, LatticeMDP, Moves
+from rfmdp.model.lattice import Factor, Formula, FormulaRewards, LatticeMDP, Moves
 from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.record import Provenance, Record, field, texts, to_record
 from rfmdp.sets.marginals import Marginals
@@ -79,18 +80,11 @@ def _set_arrays(marginals: Marginals) -> dict[str, AnyArray]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Listed:
-    """A formula by its values in all states."""
-
-    values: AnyArray  # (S,)
-    strides: IntArray
-    least: IntArray  # values of variables
-
-    def __call__(self, valuations: Int32Array) -> AnyArray:
-        """Return the values in states with some variables, (N,)."""
-        listed: AnyArray = self.values[(valuations - self.least) @ self.strides]
-        return listed
+def _listed(
+    values: AnyArray, strides: IntArray, least: IntArray, valuations: Int32Array
+) -> AnyArray:
+    """Return what a formula is in states with some variables (N, vars); `values` lists it (S,)."""
+    return np.asarray(values[(valuations - least) @ strides])
 
 
 def lattice_to_record(model: LatticeMDP) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -141,10 +135,10 @@ def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray
         raise FileError("initial must be numbers of states")
     least = np.array([v.low for v in variables])
 
-    def formula(name: str) -> Listed:
+    def formula(name: str) -> Formula:
         if arrays[name].shape != (bare.states,):
             raise FileError(f"{name} must have one value per state ({bare.states})")
-        return Listed(arrays[name], bare.strides, least)
+        return partial(_listed, arrays[name], bare.strides, least)
 
     def rewards(i: int) -> FormulaRewards:
         classes = arrays[f"reward.{i}.class_of_action"]

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rfmdp import __version__
-from rfmdp.errors import FileError, ResourceError, RfmdpError, UnsupportedError
+from rfmdp.errors import FileError, RfmdpError, UnsupportedError
 from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
@@ -36,15 +36,6 @@ PLAIN = {"double": "<f8", "int": "<i8", "uint": "<u8"}  # numbers of the default
 INTEGERS = {"bool": 1, "int": 64, "uint": 64}  # types of variables, with their bits by default
 ACTIONS = "actions/choices/"
 VALUATIONS = "valuations/states/valuations.bin"
-MISREAD = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    ArithmeticError,
-    RecursionError,
-)  # fmt: skip  of an index that is none
 WORD = 8  # bytes that truth values are padded to
 LEVEL = 1  # of gzip: files are a fifth larger than at level 9, and written ten times as fast
 
@@ -66,9 +57,11 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
     files = dict(_members(Path(path), name))
     try:
         return _model(Archive(name, files, json.loads(files["index.json"])))
-    except (RfmdpError, ResourceError):
+    except RfmdpError:
         raise
-    except MISREAD as error:
+    except (
+        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
 
