@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.table import ModelTable, make_model, to_table
+from rfmdp.formats.table import ModelTable, make_model
 from rfmdp.formats.text import Text
-from rfmdp.formats.umb import read_umb, write_table
+from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import owners, segment_lengths
 
@@ -139,10 +139,9 @@ def to_stormpy(model: FactoredMDP) -> Any:
         If stormpy is not installed.
     """
     stormpy = require_stormpy()
-    table, _ = to_table(model)
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.umb")
-        write_table(table, path, players=1)
+        write_umb(model, path, always_mdp=True)
         return stormpy.build_model_from_umb(path)
 
 
