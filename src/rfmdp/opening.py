@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 GYM = "gym:"  # in front of the name of a Gymnasium environment
 EXPLICIT = {".tra": "read_prism_explicit", ".umb": "read_umb", ".drn": "read_drn"}
-PRISM = (".prism", ".nm", ".pm", ".sm", ".imdp", ".idtmc", ".mdp", ".dtmc")
 
 
 def open_model(
@@ -66,13 +65,7 @@ def open_model(
 
 
 def read_model(name: str | PathLike[str]) -> Blueprint:
-    """Return a model as `open_model` finds it, read but not built.
-
-    Raises
-    ------
-    RfmdpError
-        If there is no such model, or it cannot be read.
-    """
+    """Return a model as `open_model` finds it, read but not built."""
     path = Path(name)
     if str(name).startswith(GYM):
         from rfmdp.sources.gym.table import gym_model
@@ -192,8 +185,7 @@ def domain_of(name: str | PathLike[str]) -> Domain | None:
         If it is neither a file, nor looks like one, nor a domain.
     """
     path = Path(name)
-    file = path.suffix in (SAVED, *EXPLICIT, *PRISM) or path.name != str(name) or path.exists()
-    if file or str(name).startswith(GYM):
+    if str(name).startswith(GYM) or path.suffix or path.name != str(name) or path.exists():
         return None
     from rfmdp.domains import DOMAINS, find
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field as default, fields, is_dataclass
+from dataclasses import dataclass, field as default, fields, is_dataclass
 from enum import Enum
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
@@ -126,13 +126,9 @@ class Provenance:
         short = name.replace("\\", "/").rpartition("/")[2]
         return Provenance(short, digest, text, dict(constants), version=__version__)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON can write it."""
-        return asdict(self)
-
     @staticmethod
     def from_json(stored: Any) -> Provenance:
-        """Return what `to_json` made, or raise FileError."""
+        """Return what `asdict` made of one, or raise FileError."""
         kinds: dict[str, Any] = {
             f.name: dict if f.name in MAPPINGS else str for f in fields(Provenance)
         }

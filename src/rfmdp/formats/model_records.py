@@ -70,7 +70,7 @@ def _header(model: FactoredMDP | LatticeMDP) -> dict[str, Any]:
         "formulas": {name: _plain_formula(name, x) for name, x in model.formulas.items()},
     }
     if model.provenance is not None:
-        header["provenance"] = model.provenance.to_json()
+        header["provenance"] = asdict(model.provenance)
     return header
 
 

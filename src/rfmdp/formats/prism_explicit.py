@@ -13,7 +13,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count, islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +48,9 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         within a row: the expected reward would depend on nature.
     """
     stem = _stem(path)
-    text = Text(_beside(stem, ".tra"))
+    text = Text(Path(f"{stem}.tra"))
     table, lines = _read_transitions(text)
-    labels = _read_labels(_beside(stem, ".lab"), table.states)
+    labels = _read_labels(Path(f"{stem}.lab"), table.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     if "deadlock" in labels and not labels["deadlock"].any():
         del labels["deadlock"]  # PRISM always lists it; every model has it
@@ -59,7 +59,7 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         initial=initial,
         labels=labels,
         rewards=_read_rewards(stem, table),
-        variables=_read_states(_beside(stem, ".sta"), table.states),
+        variables=_read_states(Path(f"{stem}.sta"), table.states),
     )
     return make_model(table, str(text.path), lambda i, message: text.fail(message, int(lines[i])))
 
@@ -68,11 +68,6 @@ def _stem(path: str | os.PathLike[str]) -> Path:
     """Return what the names of all files of a model begin with."""
     place = Path(path)
     return place.with_suffix("") if place.suffix == ".tra" else place
-
-
-def _beside(stem: Path, ending: str) -> Path:
-    """Return one of the files with a common stem."""
-    return stem.with_name(stem.name + ending)
 
 
 def _header(text: Text, rows: Iterator[list[str]]) -> list[int]:
@@ -200,10 +195,10 @@ def _read_states(path: Path, states: int) -> Variables:
 
 def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
     """Return the structures: of `STEM.srew` and `.trew`, or of `STEM1.srew`, `STEM1.trew`, ..."""
-    alone = any(_beside(stem, ending).exists() for ending in (".srew", ".trew"))
+    alone = any(Path(f"{stem}{ending}").exists() for ending in (".srew", ".trew"))
     rewards: dict[str, Rewards] = {}
     for place in [""] if alone else map(str, count(1)):
-        of_states, of_rows = (_beside(stem, place + ending) for ending in (".srew", ".trew"))
+        of_states, of_rows = (Path(f"{stem}{place}{ending}") for ending in (".srew", ".trew"))
         if not of_states.exists() and not of_rows.exists():
             break
         name, state, row = "", np.zeros(table.states), np.zeros(table.rows)
@@ -285,12 +280,12 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
             files[f"{place}.trew"] = _transition_lines(table, rewards.row, name)
     for ending, lines in files.items():
         with (
-            replacing(_beside(stem, ending)) as temporary,
+            replacing(Path(f"{stem}{ending}")) as temporary,
             temporary.open("x", encoding="utf-8", newline="\n") as file,
         ):
             while block := list(islice(lines, LINES)):
                 file.write("\n".join(block) + "\n")
-    return Written(tuple(_beside(stem, ending) for ending in files), note)
+    return Written(tuple(Path(f"{stem}{ending}") for ending in files), note)
 
 
 def _check_names(table: ModelTable) -> None:
@@ -317,7 +312,7 @@ def _transition_lines(
     chosen = np.arange(table.rows) if rewards is None else np.flatnonzero(rewards)
     places = entries(table.successor_ptr, chosen)
     if rewards is not None:
-        yield from _reward_head(name, "Transition")
+        yield _reward_head(name, "Transition")
     yield " ".join(map(str, [table.states, *[table.rows][table.chain :], len(places)]))
     row, states = owners(table.successor_ptr), table.row_states.tolist()
     heads = [f"{s} {c}" for s, c in zip(states, table.choices.tolist(), strict=True)]
@@ -330,18 +325,14 @@ def _transition_lines(
         tails = [" " + _number(x) for x in rewards.tolist()]
     for begin in range(0, len(places), LINES):
         at = places[begin : begin + LINES]
-        texts = [""] * len(at) if rewards is not None else _bounds(table, at)
+        texts: Iterable[str] = repeat("", len(at))
+        if rewards is None:
+            lower, upper = (map(_number, x[at].tolist()) for x in (table.lower, table.upper))
+            intervals = (f" [{low},{high}]" for low, high in zip(lower, upper, strict=True))
+            texts = map(" ".__add__, lower) if table.known else intervals
         targets = table.successors[at].tolist()
         for r, target, text in zip(row[at].tolist(), targets, texts, strict=True):
             yield f"{heads[r]} {target}{text}{tails[r]}"
-
-
-def _bounds(table: ModelTable, at: IntArray) -> Iterable[str]:
-    """Return the probabilities, or intervals, of some transitions, each behind a blank."""
-    lower, upper = (map(_number, side[at].tolist()) for side in (table.lower, table.upper))
-    if table.known:
-        return map(" ".__add__, lower)
-    return (f" [{low},{high}]" for low, high in zip(lower, upper, strict=True))
 
 
 def _label_lines(table: ModelTable, deadlock: BoolArray) -> Iterator[str]:
@@ -359,14 +350,13 @@ def _state_lines(model: FactoredMDP) -> Iterator[str]:
         yield f"{s}:(" + ",".join(str(x).lower() for x in values) + ")"
 
 
-def _reward_head(name: str, what: str) -> Iterator[str]:
-    yield "# Reward structure" + (f' "{name}"' if name else "")
-    yield f"# {what} rewards"
+def _reward_head(name: str, what: str) -> str:
+    return "# Reward structure" + (f' "{name}"' if name else "") + f"\n# {what} rewards"
 
 
 def _reward_lines(name: str, rewards: FloatArray) -> Iterator[str]:
     paid = np.flatnonzero(rewards)
-    yield from _reward_head(name, "State")
+    yield _reward_head(name, "State")
     yield f"{len(rewards)} {len(paid)}"
     for s, x in zip(paid.tolist(), rewards[paid].tolist(), strict=True):
         yield f"{s} {_number(x)}"
