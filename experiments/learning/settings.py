@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.domains import LearningVersion, find
+from rfmdp.domains import Version, find
 from rfmdp.errors import ModelError
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ClopperPearson, Validity
@@ -47,7 +47,7 @@ LENGTH_IN_CODE = {
     "sysadmin": 6,
     "drone": 50,
 }
-SETUPS: Mapping[str, LearningVersion] = MappingProxyType(
+SETUPS: Mapping[str, Version] = MappingProxyType(
     {name: learned for name in LENGTH_IN_CODE if (learned := find(name).learning) is not None}
 )
 

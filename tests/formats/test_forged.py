@@ -158,7 +158,7 @@ def test_entries_that_stand_twice(tmp_path):
     from rfmdp.formats.archive import sign
 
     sign(file)
-    refused(tmp_path, file.getvalue(), "an entry stands twice")
+    refused(tmp_path, file.getvalue(), "is damaged")
 
 
 SETS = [

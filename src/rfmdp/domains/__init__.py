@@ -46,24 +46,14 @@ Model: TypeAlias = FactoredMDP | LatticeMDP
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Values of constants, and what is known of the model that they give."""
+    """Values of constants, and what is known of the model that they give, and how it is learned."""
 
     constants: Constants
     states: int
     transitions: int
     optimum: float | None = None  # value without uncertainty
-
-
-@dataclass(frozen=True, slots=True)
-class LearningVersion(Version):
-    """A version that was learned, and how.
-
-    length : steps of a trajectory
-    local_states : the variables of every module's local state
-    """
-
-    length: int = 100
-    local_states: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    length: int = 100  # steps of a trajectory
+    local_states: Mapping[str, Sequence[str]] = field(default_factory=dict)  # variables by module
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +68,7 @@ class Domain:
     agent: Direction
     textbook: Version
     published: Version
-    learning: LearningVersion | None = None
+    learning: Version | None = None
     differences: str = ""  # of the published model from the textbook version
     floors: tuple[float, float] = (0.0, 0.0)  # of published probabilities: below WIDE, from there
     fixed: tuple[str, str] | None = None  # marginal and outcome patterns that keep FIXED
@@ -125,7 +115,7 @@ AIRCRAFT = Domain(
         11153, 1262099,
     ),
     Version({}, 11153, 1262099, 0.903448),
-    LearningVersion(
+    Version(
         {"maxX": 15, "maxY": 15, "height": 10, "r": 0.8, "calmFrom": 0, "calmTo": 15},
         3491, 340443, 0.84513, 15, {"own": ["x", "y"], "other": ["ax", "ay"]},
     ),
@@ -145,7 +135,7 @@ DRONE = Domain(
         "as_published": False,
     }, 262144, 21694720),
     Version({"as_published": True}, 262144, 21694720, 0.740894),
-    LearningVersion(
+    Version(
         {
             "n": 5, "maxY": 6, "slipHigh": 4, "targetX": 4, "targetZ": 4, "as_published": True,
         },
@@ -200,7 +190,7 @@ FROZEN_LAKE = Domain(
         {"size": 15, "p": 0.4, "scatter": False, "bump": 5, "as_published": False}, 50625, 1768900
     ),
     Version({"scatter": True, "as_published": True}, 50625, 1866556),
-    LearningVersion(
+    Version(
         {"size": 8, "p": 0.2, "as_published": True}, 4096, 144400, 43.8494, 100,
         {f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)},
     ),
@@ -221,7 +211,7 @@ STOCK_TRADING = Domain(
     MAX,
     Version({"T": 20, "sectors": 3, "base": 0.1, "lift": 0.8}, 9921, 4215744),
     Version({"T": 25}, 12481, 5362624),
-    LearningVersion(
+    Version(
         {"T": 10, "sectors": 2}, 625, 44944, 5.84708, 10,
         {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)},
     ),
@@ -237,7 +227,7 @@ SYSADMIN = Domain(
     MAX,
     Version({"N": 10, "T": 15, "p0": 0.1, "p1": 0.6, "as_published": False}, 15361, 9116074),
     Version({"as_published": True}, 15873, 9332587),
-    LearningVersion(
+    Version(
         {"T": 8, "as_published": True}, 8705, 4785814, 47.8257, 10,
         {f"machine{i}": [f"m{(i + k) % 10}" for k in (-1, 0, 1)] + ["t"] for i in range(10)},
     ),

@@ -98,11 +98,8 @@ def load_record(path: str | os.PathLike[str]) -> Record:
 
 def _size(archive: zipfile.ZipFile, length: int) -> int:
     """Return the size of an archive, which must not unpack to more than its file has."""
-    entries = archive.infolist()
-    if len({entry.filename for entry in entries}) < len(entries):
-        raise ValueError("an entry stands twice")
-    size = sum(entry.file_size for entry in entries)
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or size > length:
+    size = sum(entry.file_size for entry in archive.infolist())
+    if size > length or any(e.compress_type != zipfile.ZIP_STORED for e in archive.infolist()):
         raise ValueError(
             f"it would unpack to {size:,} bytes from a file of {length:,}; files of rfmdp are not "
             "compressed"
@@ -158,16 +155,12 @@ def _digest(file: BinaryIO, length: int) -> bytes:
 
 def _check_digest(file: BinaryIO) -> None:
     """Raise a FileError unless a file is whole and unchanged."""
-    if file.read(2) != b"PK":
-        raise FileError(
-            "is not a file of rfmdp; give one that `-o`, or `save` in Python, wrote; `open_model` "
-            "reads models of other tools."
-        )
     length = file.seek(0, os.SEEK_END) - DIGEST
     file.seek(max(0, length - len(MARK)))
     if file.read(len(MARK)) != MARK:
         raise FileError(
-            "is truncated, or not a file of rfmdp: no checksum at its end; make it again."
+            "is truncated, or not a file of rfmdp: no checksum at its end; give one that `-o`, or "
+            "`save` in Python, wrote; `open_model` reads models of other tools."
         )
     if file.read() != _digest(file, length):
         raise FileError("is damaged: its checksum is wrong; make it again.")
