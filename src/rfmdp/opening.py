@@ -61,7 +61,8 @@ def open_model(
     >>> open_model("chain", {"M": 4}).states
     16
     """
-    return read_model(name).build(constants, also_known=also_known, progress=progress)
+    model = read_model(name)
+    return written(model.build_for(None, constants, also_known=also_known, progress=progress))
 
 
 def read_model(name: str | PathLike[str]) -> Blueprint:
@@ -122,20 +123,10 @@ class Blueprint:
             self._checked[key] = check_model(self.parsed, constants, also_known)
         return self._checked[key]
 
-    def build(
-        self,
-        constants: Constants = MappingProxyType({}),
-        *,
-        also_known: Collection[str] = (),
-        progress: Progress | None = None,
-    ) -> FactoredMDP:
-        """Return the model, its transitions written out; see `open_model`."""
-        return written(self.build_for(None, constants, also_known=also_known, progress=progress))
-
     def build_for(
         self,
         work: Work | None,
-        constants: Constants = MappingProxyType({}),
+        constants: Constants,
         *,
         also_known: Collection[str] = (),
         progress: Progress | None = None,

@@ -103,7 +103,7 @@ def rebuilt(model: str, constants: Mapping[str, str], result: str) -> FactoredMD
         named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in unset.items()}
     if kind == "domain":
         named.setdefault("radius", repr(sets["radius"]))
-    built = blueprint.build(named)
+    built = written(blueprint.build_for(None, named))
     if kind == "balls":
         sets["exponent"] = float(sets["exponent"])
         return built.nominal().with_radius(sets.pop("radius"), **sets)

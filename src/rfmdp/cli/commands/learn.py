@@ -122,6 +122,7 @@ def learn(
     from rfmdp.domains import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.seeds import learn_seeds, seed_file
+    from rfmdp.model.lattice import written
 
     chosen, paid = find_method(method), _rewards(rewards)
     check_positive(
@@ -144,7 +145,7 @@ def learn(
     if setup is not None and not values:
         values = {"instance": "learning"}
     with spoken_warnings():
-        hidden = blueprint.build(values, also_known=set(request.constants))
+        hidden = written(blueprint.build_for(None, values, also_known=set(request.constants)))
         hidden = hidden.with_provenance(command=command_line())
     source: FactoredMDP | Source = hidden
     if data:
