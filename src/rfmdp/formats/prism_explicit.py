@@ -49,7 +49,7 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
     """
     stem = _stem(path)
     text = Text(Path(f"{stem}.tra"))
-    table, lines = _read_transitions(text)
+    table, rows = _read_transitions(text)
     labels = _read_labels(Path(f"{stem}.lab"), table.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     if "deadlock" in labels and not labels["deadlock"].any():
@@ -61,7 +61,7 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         rewards=_read_rewards(stem, table),
         variables=_read_states(Path(f"{stem}.sta"), table.states),
     )
-    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(lines[i])))
+    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(rows[i])))
 
 
 def _stem(path: str | os.PathLike[str]) -> Path:
@@ -70,52 +70,52 @@ def _stem(path: str | os.PathLike[str]) -> Path:
     return place.with_suffix("") if place.suffix == ".tra" else place
 
 
-def _header(text: Text, rows: Iterator[list[str]]) -> list[int]:
-    """Return the numbers in the first line: states, choices of an mdp, lines."""
-    counts = [text.integer(word, "number in the header") for word in next(rows, [])]
+def _header(text: Text) -> list[int]:
+    """Return the numbers in the head: states, choices of an mdp, lines."""
+    words = text.words(text.head)
+    counts = text.column(words, "number in the header", "integer", [-1] * len(words)).tolist()
     if len(counts) not in (2, 3) or min(counts) < 0 or not 0 < counts[0] < MOST:
         text.fail(
             "The header must be `states lines` or `states choices lines`, with 1 to 2^31 - 1 "
             "states; models with observations (4 numbers) are not supported."
         )
-    return counts
+    return list(counts)
 
 
 def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
-    """Return the table of transitions, which may come in any order, and the line of each."""
-    rows = text.rows()
-    states, *choices_of_mdp, promised = _header(text, rows)
+    """Return the table of transitions, which may come in any order, and the row of each."""
+    states, *choices_of_mdp, promised = _header(text)
     require_memory(64.0 * states, f"{text.path}: a model of {states} states")
     kinds: list[tuple[str, Kind]] = [
         ("source", states), *(("choice", MOST) for _ in choices_of_mdp), ("target", "integer"),
         ("probability", "bounds"), ("action", "name"),
     ]  # fmt: skip
-    columns, lines = text.columns(rows, kinds, promised)
+    columns = text.columns(kinds, promised)
     if not choices_of_mdp:
-        columns.insert(1, np.zeros(len(lines), dtype=np.int64))
+        columns.insert(1, np.zeros_like(columns[0]))
     order = np.lexsort((columns[1], columns[0]))
     source, choice, target, bounds, action = (column[order] for column in columns)
-    line, names = lines[order], list(text.names)
+    names = list(text.names)
     begin = np.flatnonzero((np.diff(source, prepend=-1) != 0) | (np.diff(choice, prepend=-1) != 0))
     state, ptr = source[begin], np.append(begin, len(source))
     expected = np.arange(len(begin)) - np.searchsorted(state, state)
     text.require(
         choice[begin] == expected,
-        line[begin],
         lambda i: (
             f"The choices of a state must be numbered 0, 1, 2, ...; state {state[i]} has a choice "
             f"{choice[begin[i]]} but no choice {expected[i]}."
         ),
+        order[begin],
     )
     of_row = np.repeat(action[begin], segment_lengths(ptr))
     if choices_of_mdp:
         text.require(
             action == of_row,
-            line,
             lambda i: (
                 "All transitions of a choice must have one action, this choice also has "
                 f"{names[of_row[i]] or 'none'!r}."
             ),
+            order,
         )
     # a dtmc may name every transition; its row then has no name
     row_actions = np.where(segment_any(action != of_row, ptr), 0, action[begin])
@@ -125,37 +125,34 @@ def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
         states, state, ptr, target, lower, upper, row_actions - named, tuple(names)[named:],
         np.empty(0, np.int64),
     )  # fmt: skip
-    return table, line
+    return table, order
 
 
 def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     """Return where labels hold; none if there is no file."""
     if not path.exists():
         return {}
-    text = Text(path)
-    rows = text.rows(":")
-    next(rows, None)
-    line = text.number
-    listed = LABEL.findall(text.lines[line - 1])
+    text = Text(path, ":")
+    listed = LABEL.findall(text.head)
     names = [name for _, name in listed]
     numbered = [int(i) for i, _ in listed] == list(range(len(set(names)))) != []
-    if not numbered or LABEL.sub("", text.lines[line - 1]).strip():
+    if not numbered or LABEL.sub("", text.head).strip():
         text.fail(
             'A labels file must start like `0="init" 1="goal"`: labels are numbered 0, 1, 2, ... '
             "and have different names."
         )
     require_memory(float(states) * len(names), f"{path}: {len(names)} labels of {states} states")
-    holding, label = array("q"), array("q")
-    for words in rows:
-        state = text.integer(words[0], "state", states)
-        for word in words[1:]:
-            holding.append(state)
-            label.append(text.integer(word, "label", len(names)))
+    holding, label, rows = list[str](), list[str](), array("q")
+    for row, (state, *numbers) in enumerate(text.rows()):
+        label += numbers
+        holding += [state] * len(numbers)
+        rows.extend([row] * len(numbers))
     where = np.zeros((len(names), states), dtype=np.bool_)
-    where[np.array(label), np.array(holding)] = True
+    columns = ((label, "label", len(names)), (holding, "state", states))
+    where[tuple(text.column(*column, rows) for column in columns)] = True
     labels = dict(zip(names, where, strict=True))
     if "init" in labels and not labels["init"].any():
-        text.fail('Some state must have the label "init".', line)
+        text.fail('Some state must have the label "init".')
     return labels
 
 
@@ -163,28 +160,25 @@ def _read_states(path: Path, states: int) -> Variables:
     """Return the variables, with the ranges that occur; none if there is no file."""
     if not path.exists():
         return (), None
-    text = Text(path)
-    peek, rows = text.rows(BETWEEN), text.rows(BETWEEN)
-    names, first = next(peek, []), next(peek, [])
-    next(rows, None)
-    line = text.number
-    if not names or not text.lines[line - 1].strip().startswith("("):
-        text.fail("A states file must start with the variables, like `(x,y)`.", 1)
+    text = Text(path, BETWEEN)
+    names, first = text.words(text.head), next(text.rows(), [])
+    if not names or not text.head.strip().startswith("("):
+        text.fail("A states file must start with the variables, like `(x,y)`.")
     require_memory(16.0 * states * len(names), f"{path}: the values of {len(names)} variables")
     # the first state says which variables are booleans
     boolean = [word in TRUTH for word in (first[1:] + [""] * len(names))[: len(names)]]
     kinds = [
         (name, "truth" if true else "integer") for name, true in zip(names, boolean, strict=True)
     ]
-    (numbers, *columns), lines = text.columns(rows, [("state", states), *kinds])
+    numbers, *columns = text.columns([("state", states), *kinds])
     times = np.bincount(numbers, minlength=states)
     if (times != 1).any():
         wrong = int(np.argmax(times != 1))
-        text.fail(f"Each of the {states} states must be listed once; see state {wrong}.", line)
+        text.fail(f"Each of the {states} states must be listed once; see state {wrong}.")
     valuations = np.empty((states, len(names)), dtype=np.int64)
     valuations[numbers] = np.stack(columns, axis=1)
     fits = np.all((valuations > -MOST) & (valuations < MOST), axis=1)
-    text.require(fits[numbers], lines, lambda i: "Variables must have 32 bits at most.")
+    text.require(fits[numbers], lambda i: "Variables must have 32 bits at most.")
     ends = zip(names, valuations.min(axis=0).tolist(), valuations.max(axis=0).tolist(), boolean,
                strict=True)  # fmt: skip
     variables = [
@@ -206,7 +200,7 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
             name, row = _transition_rewards(Text(of_rows), table)
         if of_states.exists():
             text = Text(of_states)
-            (states, paid), state_name = _paid(text, [("state", table.states)])[:2]
+            (states, paid), state_name = _paid(text, [("state", table.states)])
             state[states], name = paid, state_name or name
         rewards[name if name not in rewards else f"reward{place}"] = Rewards(state, row)
     return rewards
@@ -214,18 +208,18 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
 
 def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]:
     """Return the name of a structure and what rows pay; a row's transitions must pay the same."""
-    columns, name, lines = _paid(text, [("source", table.states), ("target", table.states)])
+    columns, name = _paid(text, [("source", table.states), ("target", table.states)])
     source, *choice, target, paid = columns
     if not choice and table.choices.max(initial=0) > 0:
-        text.fail("The header must have as many numbers as that of the transitions.", 1)
+        text.fail("The header must have as many numbers as that of the transitions.")
     number = choice[0] if choice else np.zeros(len(source), dtype=np.int64)
     row = table.row_ptr[source] + number
     exists = row < table.row_ptr[source + 1]
-    text.require(exists, lines, lambda i: f"The state has no choice {number[i]}.")
+    text.require(exists, lambda i: f"The state has no choice {number[i]}.")
     of_row = owners(table.successor_ptr)
     keys, entry = np.unique(of_row * table.states + table.successors, return_inverse=True)
     at = find(keys, row * table.states + target)
-    text.require(at >= 0, lines, lambda i: "The model has no such transition.")
+    text.require(at >= 0, lambda i: "The model has no such transition.")
     of_key = np.zeros(len(keys))
     of_key[at] = paid
     of_entry = of_key[entry]
@@ -233,7 +227,6 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     alike = segment_all(of_entry == rewards[of_row], table.successor_ptr)
     text.require(
         alike[row],
-        lines,
         lambda i: (
             "The rewards of all transitions of a row must be equal, those of state "
             f"{source[i]} differ (transitions that are not listed have 0): the expected reward "
@@ -243,20 +236,19 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     return name, rewards
 
 
-def _paid(text: Text, places: list[tuple[str, Kind]]) -> tuple[list[AnyArray], str, IntArray]:
-    """Return places and rewards (N,) of a file, the name of the structure and their lines.
+def _paid(text: Text, places: list[tuple[str, Kind]]) -> tuple[list[AnyArray], str]:
+    """Return places and rewards (N,) of a file, and the name of the structure.
 
     The header of transitions says, as that of `.tra`, whether lines have the number of a choice.
     """
-    rows = text.rows()
-    header = _header(text, rows)
+    header = _header(text)
     if len(header) == 3 and len(places) > 1:
         places.insert(1, ("choice", MOST))
-    names = map(REWARD_NAME.match, text.lines[: text.number])
+    names = map(REWARD_NAME.match, text.lines[: text.lines.index(text.head)])
     name = next((match.group(1) for match in names if match), "")
-    (*at, pairs), lines = text.columns(rows, [*places, ("reward", "bounds")], header[-1])
-    text.require(pairs[:, 0] == pairs[:, 1], lines, lambda i: "The reward must be one number.")
-    return [*at, pairs[:, 0]], name, lines
+    *at, pairs = text.columns([*places, ("reward", "bounds")], header[-1])
+    text.require(pairs[:, 0] == pairs[:, 1], lambda i: "The reward must be one number.")
+    return [*at, pairs[:, 0]], name
 
 
 def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
