@@ -342,12 +342,10 @@ def connected(address: str, patience: float) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # different versions of Python or NumPy elsewhere
             client = Client(address, timeout=CONNECT, set_as_default=False)
-    except ValueError as error:
-        raise ModelError(f"{address}: must be tcp://HOST:PORT of a scheduler ({error}).") from None
-    except OSError:
+    except (OSError, ValueError):
         raise SolverError(
-            f"{address}: no Dask scheduler answers there; start one with `dask scheduler`, and "
-            "workers with `dask worker ADDRESS`."
+            f"{address}: must be tcp://HOST:PORT of a Dask scheduler that answers; start one with "
+            "`dask scheduler`, and workers with `dask worker ADDRESS`."
         ) from None
     if not client.scheduler_info()["workers"]:
         logging.getLogger(__name__).warning("%s has no workers yet; waiting for one.", address)
