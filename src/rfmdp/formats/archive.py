@@ -159,7 +159,7 @@ def _check_digest(file: BinaryIO) -> None:
     file.seek(max(0, length - len(MARK)))
     if file.read(len(MARK)) != MARK:
         raise FileError(
-            "is truncated, or not a file of rfmdp: no checksum at its end; give one that `-o`, or "
+            "is not a file of rfmdp, or truncated: no checksum at its end; give one that `-o`, or "
             "`save` in Python, wrote; `open_model` reads models of other tools."
         )
     if file.read() != _digest(file, length):
