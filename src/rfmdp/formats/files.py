@@ -16,6 +16,7 @@ A further type needs two things: a registration of `to_record` in its own module
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -283,7 +284,11 @@ def _objective(
 def _describe_product(product: Product) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return what makes a product of its base: the formula, the automaton, the pairs of states."""
     formula, table = product.formula, product.table
-    words = {"text": formula.text, "tree": _listed(formula.tree), "atoms": list(formula.names)}
+    words = {
+        "text": formula.text,
+        "tree": json.loads(json.dumps(formula.tree)),
+        "atoms": list(formula.names),
+    }
     header = {
         "formula": words, "supplied": product.kind is Kind.GENERAL, "kind": product.kind.name,
         "names": list(table.names),
@@ -312,10 +317,6 @@ def _product(
         return product_of_pairs(base, states, memory, start, formula, table, kind)
     except IndexError as error:
         raise FileError(f"product: its parts must fit each other ({error})") from None
-
-
-def _listed(tree: Any) -> Any:
-    return [_listed(child) for child in tree] if isinstance(tree, tuple) else tree
 
 
 def _nested(tree: Any) -> Any:

@@ -47,8 +47,8 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         With file and line, for whatever is not as it must be. Transition rewards must not differ
         within a row: the expected reward would depend on nature.
     """
-    stem = _stem(path)
-    text = Text(Path(f"{stem}.tra"))
+    stem = os.fspath(path).removesuffix(".tra")
+    text = Text(f"{stem}.tra")
     table, rows = _read_transitions(text)
     labels = _read_labels(Path(f"{stem}.lab"), table.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
@@ -62,12 +62,6 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         variables=_read_states(Path(f"{stem}.sta"), table.states),
     )
     return make_model(table, str(text.path), lambda i, message: text.fail(message, int(rows[i])))
-
-
-def _stem(path: str | os.PathLike[str]) -> Path:
-    """Return what the names of all files of a model begin with."""
-    place = Path(path)
-    return place.with_suffix("") if place.suffix == ".tra" else place
 
 
 def _header(text: Text) -> list[int]:
@@ -187,7 +181,7 @@ def _read_states(path: Path, states: int) -> Variables:
     return tuple(variables), valuations.astype(np.int32)
 
 
-def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
+def _read_rewards(stem: str, table: ModelTable) -> dict[str, Rewards]:
     """Return the structures: of `STEM.srew` and `.trew`, or of `STEM1.srew`, `STEM1.trew`, ..."""
     alone = any(Path(f"{stem}{ending}").exists() for ending in (".srew", ".trew"))
     rewards: dict[str, Rewards] = {}
@@ -260,7 +254,7 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     """
     table, note = to_table(model)
     _check_names(table)
-    stem = _stem(path)
+    stem = os.fspath(path).removesuffix(".tra")
     files = {".tra": _transition_lines(table), ".lab": _label_lines(table, model.label("deadlock"))}
     if model.variables:
         files[".sta"] = _state_lines(model)
@@ -272,7 +266,7 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
             files[f"{place}.trew"] = _transition_lines(table, rewards.row, name)
     for ending, lines in files.items():
         with (
-            replacing(Path(f"{stem}{ending}")) as temporary,
+            replacing(f"{stem}{ending}") as temporary,
             temporary.open("x", encoding="utf-8", newline="\n") as file,
         ):
             while block := list(islice(lines, LINES)):
