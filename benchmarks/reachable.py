@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rfmdp.domains import checked_domain
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS, checked_domain
 from rfmdp.language.build import build_model
 from rfmdp.language.check import CheckedModel, check_model
 from rfmdp.language.lattice import NoLattice, build_lattice

@@ -105,7 +105,7 @@ def ours(name: str, radius: float, method: str) -> dict:
 
 def storm_formula(name: str) -> str:
     """Return the property in Storm's words: nature's direction is given apart."""
-    from rfmdp.domains.table import DOMAINS
+    from rfmdp.domains import DOMAINS
 
     text = DOMAINS[name].prop
     text = re.sub(r"^filter\(max, (.*), true\)$", r"\1", text)
@@ -168,7 +168,7 @@ def storm_nominal(name: str, radius: float) -> dict:
 
 def closed_text(name: str, **other: int) -> str:
     """Return the PRISM text of a published model with its constants, or others, filled in."""
-    from rfmdp.domains.table import DOMAINS
+    from rfmdp.domains import DOMAINS
 
     text = DOMAINS[name].path.read_text()
     for key, value in (DOMAINS[name].constants() | other).items():
@@ -332,7 +332,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.one[0], options.radius, options.one[1], options.sweeps)))
         return
-    from rfmdp.domains.table import DOMAINS
+    from rfmdp.domains import DOMAINS
 
     domains = options.domains.split(",") if options.domains else list(DOMAINS)
     methods = options.methods.split(",") if options.methods else list(METHODS)

@@ -25,8 +25,7 @@ import numpy as np
 from numba import njit
 
 from described import drone
-from rfmdp.domains import domain, domain_spec
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS, domain, domain_spec
 from rfmdp.model.derived import flatten
 from rfmdp.objective import MAX, MIN, Spec, Until
 from rfmdp.outer.problem import Form, pose

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))  # the printed values are beside the package
 
 import rfmdp as rf  # noqa: E402
 from experiments.published import STOPPED, published_table  # noqa: E402
-from rfmdp.domains.table import DOMAINS, Domain  # noqa: E402
+from rfmdp.domains import DOMAINS, Domain  # noqa: E402
 
 RADII = (0.01, 0.025, 0.1)
 LARGE = 100_000  # states above which one radius is solved

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rfmdp as rf
-from rfmdp.domains.table import find
+from rfmdp.domains import find
 from rfmdp.errors import FileError
 from rfmdp.language.source import read_text
 from rfmdp.writing import replacing

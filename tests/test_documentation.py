@@ -10,7 +10,7 @@ import pytest
 import rfmdp
 from experiments.published import published_table
 from rfmdp.cli.main import run
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -88,7 +88,7 @@ def test_large_files_are_refused(little, tmp_path, monkeypatch):
     with (tmp_path / "m.tra").open("wb") as file:
         file.truncate(50_000_000)
     with pytest.raises(ResourceError, match=r"m.tra: reading it: needs"):
-        rf.load(tmp_path / "m.tra")
+        rf.open_model(tmp_path / "m.tra")
     model = coin_loop(500_000)
     rf.save(model, tmp_path / "m.rfmdp")
     with pytest.raises(ResourceError, match=r"m.rfmdp: its arrays: needs"):

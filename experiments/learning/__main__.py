@@ -26,7 +26,7 @@ from experiments.learning.runs import (
 )
 from experiments.learning.settings import SEEDS, SETUPS, TRAJECTORIES, find_setting
 from experiments.records import LeftOut, Plan, RecordTable, make_folder
-from rfmdp.domains.table import find
+from rfmdp.domains import find
 from rfmdp.errors import ModelError
 
 TIMEOUT = 3600.0  # seconds per run

@@ -11,7 +11,7 @@ from experiments.learning.runs import LearningRecord
 from experiments.learning.settings import SETTINGS, SETUPS
 from experiments.published import LearningCost, published_learning
 from experiments.records import LeftOut, Method
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 from rfmdp.learning import methods
 from rfmdp.objective import MAX
 from rfmdp.types import FloatArray

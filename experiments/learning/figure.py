@@ -9,7 +9,7 @@ import numpy as np
 from experiments.drawing import legend, new_figure, plain_panel, svg_and_png
 from experiments.learning.curves import GUARANTEE, LearningTable
 from experiments.published import published_learning
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 
 COLOURS = {
     "paper-flat": "#7a7f87",

@@ -12,7 +12,7 @@ from experiments.learning.figure import figure
 from experiments.learning.runs import POINT
 from experiments.learning.settings import SEEDS, SETTINGS, TRAJECTORIES
 from experiments.published import LearningCost, published_learning
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 from rfmdp.model.arrays import counted
 from rfmdp.objective import MAX
 

@@ -14,8 +14,7 @@ from experiments.command import say
 from experiments.learning.settings import find_setting
 from experiments.records import finite
 from rfmdp import __version__
-from rfmdp.domains import domain
-from rfmdp.domains.table import LEARNING, find
+from rfmdp.domains import LEARNING, domain, find
 from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import LogSpaced, StopWhen, find_method

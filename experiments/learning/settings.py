@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.domains.table import LearningVersion, find
+from rfmdp.domains import Version, find
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson, Validity
 from rfmdp.learning.identifiers import Granularity
@@ -45,7 +45,7 @@ LENGTH_IN_CODE = {
     "sysadmin": 6,
     "drone": 50,
 }
-SETUPS: Mapping[str, LearningVersion] = MappingProxyType(
+SETUPS: Mapping[str, Version] = MappingProxyType(
     {name: learned for name in LENGTH_IN_CODE if (learned := find(name).learning) is not None}
 )
 

@@ -22,7 +22,7 @@ from experiments.solving.runs import (
     model_digest,
     run_task,
 )
-from rfmdp.domains.table import DOMAINS, find
+from rfmdp.domains import DOMAINS, find
 from rfmdp.errors import ModelError
 
 TIMEOUT = 900.0  # seconds per run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from experiments.drawing import legend, logarithmic, new_figure, plain_panel, svg_and_png
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 from rfmdp.objective import MAX
 
 if TYPE_CHECKING:

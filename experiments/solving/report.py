@@ -10,7 +10,7 @@ from experiments.document import Document, seconds, shown, write_files
 from experiments.records import LeftOut, Method
 from experiments.solving.figure import figure
 from experiments.solving.runs import METHODS, SolvingRecord
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 from rfmdp.model.arrays import counted
 from rfmdp.objective import MAX
 

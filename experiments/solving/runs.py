@@ -14,8 +14,7 @@ from experiments import records
 from experiments.published import RADII, STOPPED, Published, published_table
 from experiments.records import Method
 from rfmdp import __version__
-from rfmdp.domains import domain, published_bounds
-from rfmdp.domains.table import PUBLISHED, find
+from rfmdp.domains import PUBLISHED, domain, find, published_bounds
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.inner import METHODS as SOLVERS
 from rfmdp.model.arrays import FactoredMDP

@@ -17,11 +17,11 @@ from .errors import (
     SolverError as SolverError,
     UnsupportedError as UnsupportedError,
 )
-from .formats.drn import read_drn as read_drn
 from .formats.files import load as load, save as save
 from .formats.libraries import (
     from_matrices as from_matrices,
     from_stormpy as from_stormpy,
+    read_drn as read_drn,
     to_stormpy as to_stormpy,
 )
 from .formats.prism_explicit import (

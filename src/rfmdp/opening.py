@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rfmdp.errors import FileError, ModelError, ResourceError
-from rfmdp.formats.files import EXPLICIT, PRISM, SAVED, load
+from rfmdp.formats.files import SAVED, load
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.lattice import written
+from rfmdp.record import Provenance
 
 if TYPE_CHECKING:
+    from rfmdp.domains import Domain
     from rfmdp.language.ast import ModelFile
     from rfmdp.language.check import CheckedModel, Work
     from rfmdp.language.names import Constants
     from rfmdp.model.frontier import Progress
-    from rfmdp.model.lattice import AnyModel, Model
+    from rfmdp.model.lattice import AnyModel, LatticeMDP
 
 GYM = "gym:"  # in front of the name of a Gymnasium environment
-ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
+EXPLICIT = {".tra": "read_prism_explicit", ".umb": "read_umb", ".drn": "read_drn"}
 
 
 def open_model(
@@ -57,27 +61,28 @@ def open_model(
     >>> open_model("chain", {"M": 4}).states
     16
     """
-    return read_model(name).build(constants, also_known=also_known, progress=progress)
+    model = read_model(name)
+    return written(model.build_for(None, constants, also_known=also_known, progress=progress))
 
 
 def read_model(name: str | PathLike[str]) -> Blueprint:
-    """Return a model as `open_model` finds it, read but not built.
-
-    Raises
-    ------
-    RfmdpError
-        If there is no such model, or it cannot be read.
-    """
+    """Return a model as `open_model` finds it, read but not built."""
     path = Path(name)
     if str(name).startswith(GYM):
         from rfmdp.sources.gym.models import gym_model
 
         return Blueprint(str(name), made=gym_model(str(name)[len(GYM) :]))
-    if names_domain(name):
+    if domain_of(name) is not None:
         return Blueprint(str(name))
-    require_file_or_domain(name)
-    if path.suffix in (SAVED, *EXPLICIT):
+    if path.suffix == SAVED:
         return Blueprint(str(name), made=load(path, kind="model"))
+    if path.suffix in EXPLICIT:
+        import rfmdp
+
+        made: FactoredMDP = getattr(rfmdp, EXPLICIT[path.suffix])(path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        origin = Provenance(path.name, digest, version=rfmdp.__version__)
+        return Blueprint(str(name), made=replace(made, provenance=origin))
     from rfmdp.language.parse import parse_model
     from rfmdp.language.source import read_text
 
@@ -118,30 +123,10 @@ class Blueprint:
             self._checked[key] = check_model(self.parsed, constants, also_known)
         return self._checked[key]
 
-    def build(
-        self,
-        constants: Constants = MappingProxyType({}),
-        *,
-        also_known: Collection[str] = (),
-        progress: Progress | None = None,
-    ) -> FactoredMDP:
-        """Return the model, its transitions written out; see `open_model`."""
-        checked = self.names(constants, also_known)
-        values = {k: value for k, value in constants.items() if k not in also_known}
-        if checked is not None:
-            from rfmdp.language.build import build_model
-
-            return self._with_sets(build_model(checked, progress), values)
-        assert self.made is not None
-        if values:
-            names = ", ".join(values)
-            raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
-        return self.made
-
     def build_for(
         self,
         work: Work | None,
-        constants: Constants = MappingProxyType({}),
+        constants: Constants,
         *,
         also_known: Collection[str] = (),
         progress: Progress | None = None,
@@ -153,57 +138,52 @@ class Blueprint:
         None: what is asked is not known, so transitions are written out.
         """
         checked = self.names(constants, also_known)
-        if checked is None or work is None:
-            return self.build(constants, also_known=also_known, progress=progress)
-        from rfmdp.language.build import build_blocked, watching_memory
-        from rfmdp.language.lattice import build_for
+        values = {k: value for k, value in constants.items() if k not in also_known}
+        if checked is None:
+            assert self.made is not None
+            if values:
+                names = ", ".join(values)
+                raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
+            return self.made
+        built: FactoredMDP | LatticeMDP
+        if work is None:
+            from rfmdp.language.build import build_model
 
-        if self.is_domain:
-            model = build_for(work, checked, progress=progress)
-            values = {k: value for k, value in constants.items() if k not in also_known}
-            if isinstance(model, FactoredMDP):
-                return self._with_sets(model, values)
-            return self._with_sets(model, values)
-        if scheduler is None:
-            with suppress(ResourceError):
-                return build_for(work, checked, progress=watching_memory(progress))
-        return build_blocked(checked, scheduler=scheduler, progress=progress)
+            built = build_model(checked, progress)
+        else:
+            from rfmdp.language.build import build_blocked, watching_memory
+            from rfmdp.language.lattice import build_for
 
-    def _with_sets(self, model: Model, constants: Constants) -> Model:
-        """Return a model with the radius that a domain's constants may give."""
+            if not self.is_domain and scheduler is None:
+                with suppress(ResourceError):
+                    return build_for(work, checked, progress=watching_memory(progress))
+            if not self.is_domain:
+                return build_blocked(checked, scheduler=scheduler, progress=progress)
+            built = build_for(work, checked, progress=progress)
         if not self.is_domain:
-            return model
+            return built
         from rfmdp.domains import with_sets
 
-        return with_sets(self.name, constants, model)
+        return with_sets(self.name, values, built)
 
 
-def names_domain(name: str | PathLike[str]) -> bool:
-    """Return whether a word means a domain of the paper."""
-    if _means_file(name):
-        return False
-    from rfmdp.domains.table import find
+def domain_of(name: str | PathLike[str]) -> Domain | None:
+    """Return the domain of the paper that a word means; None if it means something else.
+
+    Raises
+    ------
+    FileError
+        If it is neither a file, nor looks like one, nor a domain.
+    """
+    path = Path(name)
+    if str(name).startswith(GYM) or path.suffix or path.name != str(name) or path.exists():
+        return None
+    from rfmdp.domains import DOMAINS, find
 
     try:
-        find(str(name))
+        return find(str(name))
     except ModelError:
-        return False
-    return True
-
-
-def require_file_or_domain(name: str | PathLike[str]) -> None:
-    """Raise FileError if a word means no file, and there is no such domain."""
-    if not _means_file(name) and not names_domain(name):
-        from rfmdp.domains.table import DOMAINS
-
         raise FileError(
             f"{name}: there is no such file, and no such domain; the domains are "
             f"{', '.join(DOMAINS)}."
-        )
-
-
-def _means_file(name: str | PathLike[str]) -> bool:
-    """Return whether a word is a file, or looks like one or like an environment."""
-    path = Path(name)
-    looks = path.suffix in ENDINGS or path.name != str(name) or str(name).startswith(GYM)
-    return looks or path.exists()
+        ) from None

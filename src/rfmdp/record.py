@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field as default, fields, is_dataclass
 from enum import Enum
 from functools import singledispatch
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ SENTENCES: dict[str, str] = {  # word of an assumption -> what is assumed
 }  # fmt: skip
 
 Record: TypeAlias = tuple[str, dict[str, Any], dict[str, AnyArray]]  # kind, header, arrays
+T = TypeVar("T")
 
 
 @singledispatch
@@ -57,6 +58,31 @@ def to_record(obj: object) -> Record:
         + ", ".join(sorted(t.__name__ for t in to_record.registry if t is not object))
         + "."
     )
+
+
+def field(header: Any, name: str, kind: type[T]) -> T:
+    """Return an entry of a header, which must be of a type; a bool is no int."""
+    if not isinstance(header, dict):
+        raise FileError(f"{name} must stand in an object, found {header!r:.40}")
+    content = header[name]
+    if kind is float and type(content) is int:
+        content = float(content)
+    if type(content) is not kind:
+        raise FileError(f"{name} must be a {kind.__name__}, found {content!r:.40}")
+    return content
+
+
+def texts(header: Any, name: str) -> list[str]:
+    """Return an entry of a header that must be texts."""
+    words = field(header, name, list)
+    if not all(isinstance(word, str) for word in words):
+        raise FileError(f"{name} must be texts")
+    return words
+
+
+def inside(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays of a part of a record, by their names there."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
 FLOOR = ", every probability at least "
@@ -86,8 +112,8 @@ class Provenance:
     name: str = ""  # of the file or domain, without its folder
     digest: str = ""  # SHA-256 of the model's text
     text: str = ""  # the model in the PRISM language
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    sets: Mapping[str, Any] = field(default_factory=lambda: {"kind": "text"})
+    constants: Mapping[str, Any] = default(default_factory=dict)
+    sets: Mapping[str, Any] = default(default_factory=lambda: {"kind": "text"})
     command: str = ""  # the command line that made the result
     version: str = ""  # of rfmdp, when the model was built
 
@@ -100,20 +126,23 @@ class Provenance:
         short = name.replace("\\", "/").rpartition("/")[2]
         return Provenance(short, digest, text, dict(constants), version=__version__)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON can write it."""
-        return asdict(self)
-
     @staticmethod
     def from_json(stored: Any) -> Provenance:
-        """Return what `to_json` made, or raise FileError."""
-        kinds = {f.name: dict if f.name in MAPPINGS else str for f in fields(Provenance)}
-        fits = isinstance(stored, dict) and set(stored) == set(kinds)
-        fits = fits and all(isinstance(stored[k], kind) for k, kind in kinds.items())
-        fits = fits and all(isinstance(x, int | float) for x in stored["constants"].values())
-        if not fits or not _fits_sets(stored["sets"]):
+        """Return what `asdict` made of one, or raise FileError."""
+        kinds: dict[str, Any] = {
+            f.name: dict if f.name in MAPPINGS else str for f in fields(Provenance)
+        }
+        try:
+            made = Provenance(**{name: field(stored, name, kind) for name, kind in kinds.items()})
+            names = SETS[field(made.sets, "kind", str)][0]
+            numbers = [made.sets[n] for n in names if (n, made.sets[n]) != ("exponent", "inf")]
+            fits = (len(stored), len(made.sets)) == (len(kinds), 1 + len(names))
+            fits &= all(isinstance(x, int | float) for x in [*numbers, *made.constants.values()])
+        except (KeyError, FileError):
+            fits = False
+        if not fits:
             raise FileError(f"provenance must have the texts and objects {', '.join(kinds)}")
-        return Provenance(**stored)
+        return made
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what is known, each with a word before it; the model's text is left out."""
@@ -137,17 +166,6 @@ def balls(radius: object, exponent: float, floor: float) -> dict[str, Any]:
     return {"kind": "balls", "exponent": norm, "radius": float(radius), "floor": floor}
 
 
-def _fits_sets(sets: Mapping[str, Any]) -> bool:
-    """Return whether sets have a kind, and its fields, which are numbers."""
-    kind = sets.get("kind")
-    if kind not in list(SETS) or set(sets) != {"kind", *SETS[kind][0]}:
-        return False
-    numbers = [sets[name] for name in ("radius", "floor") if name in sets]
-    exponent = sets.get("exponent", "inf")
-    plain = exponent == "inf" or isinstance(exponent, float)
-    return plain and all(isinstance(x, int | float) for x in numbers)
-
-
 class Assumption(str):
     """A sentence that a guarantee rests on. In a file stand its word and its numbers.
 
@@ -165,12 +183,8 @@ class Assumption(str):
         sentence.word, sentence.numbers = word, numbers
         return sentence
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _assumption, (self.word, self.numbers)
-
-
-def _assumption(word: str, numbers: Mapping[str, float]) -> Assumption:
-    return Assumption(word, **numbers)
+    def __getnewargs_ex__(self) -> tuple[Any, ...]:
+        return (self.word,), self.numbers
 
 
 def assumption_to_json(sentence: str) -> dict[str, Any]:

@@ -267,6 +267,8 @@ def _run_on_cluster(
 ) -> None:
     """Do tasks on the workers of a scheduler, which gives those of a lost worker to another."""
     client = connected(address, patience)
+    from distributed import KilledWorker
+
     try:
         with _noted_interrupts() as interrupted:
             # a task of its own: unlike scattered data it is made again when its worker is lost
@@ -277,25 +279,18 @@ def _run_on_cluster(
             }
             while running:
                 for future in [future for future in running if future.done()]:
-                    with suppress(TimeoutError):  # its worker is lost, another one does it again
-                        reply = _received(address, future)
-                        finish(TaskResult(*running.pop(future), *reply))
+                    try:
+                        with _lost_schedulers(address):
+                            reply = pickle.loads(future.result(timeout=LOOK))
+                    except TimeoutError:  # its worker is lost, another one does it again
+                        continue
+                    except KilledWorker:
+                        reply = None, SolverError(LOST)
+                    finish(TaskResult(*running.pop(future), *reply))
                 if interrupted.wait(POLL):
                     raise KeyboardInterrupt
     finally:
         client.close(timeout=2)  # nobody wants what is not finished
-
-
-def _received(address: str, future: Any) -> tuple[Any, Exception | None]:
-    """Return the value and the error of a task, one of them None."""
-    from distributed import KilledWorker
-
-    try:
-        with _lost_schedulers(address):
-            reply: tuple[Any, Exception | None] = pickle.loads(future.result(timeout=LOOK))
-    except KilledWorker:
-        return None, SolverError(LOST)
-    return reply
 
 
 def gathered(client: Any, address: str, futures: Sequence[Any], patience: float) -> list[Any]:
@@ -347,12 +342,10 @@ def connected(address: str, patience: float) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # different versions of Python or NumPy elsewhere
             client = Client(address, timeout=CONNECT, set_as_default=False)
-    except ValueError as error:
-        raise ModelError(f"{address}: must be tcp://HOST:PORT of a scheduler ({error}).") from None
-    except OSError:
+    except (OSError, ValueError):
         raise SolverError(
-            f"{address}: no Dask scheduler answers there; start one with `dask scheduler`, and "
-            "workers with `dask worker ADDRESS`."
+            f"{address}: must be tcp://HOST:PORT of a Dask scheduler that answers; start one with "
+            "`dask scheduler`, and workers with `dask worker ADDRESS`."
         ) from None
     if not client.scheduler_info()["workers"]:
         logging.getLogger(__name__).warning("%s has no workers yet; waiting for one.", address)

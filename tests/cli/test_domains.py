@@ -1,7 +1,7 @@
 """`rfmdp domains`."""
 
 from rfmdp.cli.main import run as rfmdp
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 
 
 def test_domains_on_the_command_line(capsys):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rfmdp.answers.property import parse_property
-from rfmdp.domains import domain, domain_spec, published_bounds
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS, domain, domain_spec, published_bounds
 from rfmdp.errors import ModelError, PrismError
 from rfmdp.solving import solve
 

@@ -11,7 +11,7 @@ from experiments.published import RADII, STOPPED, Published, published_table
 from experiments.records import RecordTable
 from experiments.solving.__main__ import main, report_solving, solving_plan
 from experiments.solving.runs import SolvingRecord, SolvingTask, run_task
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS
 from rfmdp.errors import FileError, ModelError
 
 

@@ -15,7 +15,7 @@ from rfmdp.record import to_record
 def record_bytes(kind, header, arrays):
     """Return the file of a record."""
     file = io.BytesIO()
-    write_archive(file, kind, header, arrays)
+    write_archive(file, (kind, header, arrays))
     sign(file)
     return file.getvalue()
 

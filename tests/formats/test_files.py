@@ -271,14 +271,3 @@ def test_incomplete_records(tmp_path, notes, monkeypatch):
     monkeypatch.setitem(READERS, "note", "rfmdp.formats.model_records:model_from_record")
     with pytest.raises(FileError, match="n: holds a note without 'row_ptr'"):
         load(tmp_path / "n")
-
-
-def test_texts_in_the_prism_language_are_models(tmp_path):
-    """By their ending; what must be a result is not read as a model."""
-    place = tmp_path / "robot.nm"
-    place.write_text("mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule")
-    assert load(place).states == load(place, "model").states == 2
-    with pytest.raises(FileError, match="must hold a solution, holds a model"):
-        load(place, "solution")
-    with pytest.raises(FileError, match="cannot be read"):
-        load(tmp_path / "nobody.txt")

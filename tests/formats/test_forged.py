@@ -44,14 +44,14 @@ def refused(tmp_path, content, *words):
 
 
 HEADERS = [
-    (lambda top: top.update(format_version="1"), "format_version must be a int, found a str"),
-    (lambda top: top.update(format_version=True), "format_version must be a int, found a bool"),
+    (lambda top: top.update(format_version="1"), "format_version must be a int, found '1'"),
+    (lambda top: top.update(format_version=True), "format_version must be a int, found True"),
     (lambda top: top.update(kind=["model"]), "kind must be a str"),
     (lambda top: top.update(arrays="row_ptr"), "arrays must be a list"),
     (lambda top: top.update(arrays=["row_ptr"] * len(top["arrays"])), "different names"),
     (lambda top: top["arrays"].append("more"), "the header names"),
     (lambda top: top.update(content=[]), "content must be a dict"),
-    (lambda top: top.pop("content"), "content must be a dict, found a NoneType"),
+    (lambda top: top.pop("content"), "is damaged ('content')"),
     (lambda top: top["content"].update(actions="a0"), "actions must be a list"),
     (lambda top: top["content"].update(actions=[1]), "actions must be texts"),
     (lambda top: top["content"].update(variables=[3]), "must stand in an object"),
@@ -158,7 +158,7 @@ def test_entries_that_stand_twice(tmp_path):
     from rfmdp.formats.archive import sign
 
     sign(file)
-    refused(tmp_path, file.getvalue(), "an entry stands twice")
+    refused(tmp_path, file.getvalue(), "is damaged")
 
 
 SETS = [
@@ -207,7 +207,7 @@ SOLUTIONS = [
     ({}, {"value": np.zeros(2)}, "value must have one number per state (3)"),
     ({}, {"lower": np.full(3, np.nan)}, "lower must have one number per state"),
     ({}, {"policy": np.array([[0, 1, 7]])}, "policy must choose rows of the states themselves"),
-    ({}, {"policy": np.array([0, 1, 2])}, "policy must have the shape (steps, 3)"),
+    ({}, {"policy": np.array([0, 1, 2])}, "policy must be integers >= 0 of the shape (steps, 3)"),
 ]
 
 
@@ -222,4 +222,6 @@ def test_altered_solutions(tmp_path, model, changes, new, words):
 def test_altered_policies(tmp_path):
     """A policy has a row per state and step."""
     for rows in (np.zeros(3, dtype=np.int64), np.zeros((1, 3)), np.full((1, 3), -1)):
-        refused(tmp_path, record_bytes("policy", {}, {"rows": rows}), "its rows must be integers")
+        refused(
+            tmp_path, record_bytes("policy", {}, {"rows": rows}), "policy must be integers >= 0"
+        )

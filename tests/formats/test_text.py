@@ -35,22 +35,24 @@ def text_of(tmp_path_factory):
 
 def words_of(text):
     """Return all words with their lines."""
-    return [(text.number, word) for words in text.rows() for word in words]
+    return [(n, word) for n, line in enumerate(text.lines, 1) for word in text.words(line)]
 
 
 @given(pair=st.tuples(spellings, spellings))
 def test_numbers_and_intervals_are_those_of_python(text_of, pair):
     """Every decimal number is rounded as Python rounds it, also in intervals."""
-    text = text_of("")
     low, high = map(float, pair)
-    assert text.bounds(pair[0], "number") == (low, low)
-    assert text.bounds(f"[{pair[0]},{pair[1]}]", "number") == (low, high)
+    (bounds,) = text_of(f"head\n{pair[0]}\n").columns([("number", "bounds")])
+    assert bounds.tolist() == [[low, low]]
+    (bounds,) = text_of(f"head\n[{pair[0]},{pair[1]}]\n").columns([("number", "bounds")])
+    assert bounds.tolist() == [[low, high]]
 
 
 @given(a=st.integers(0, 10**20), b=st.integers(1, 10**20))
 def test_fractions_are_rounded_once(text_of, a, b):
     """A fraction is the double nearest to it."""
-    assert text_of("").bounds(f"{a}/{b}", "number") == (float(Fraction(a, b)),) * 2
+    (bounds,) = text_of(f"head\n{a}/{b}\n").columns([("number", "bounds")])
+    assert bounds.tolist() == [[float(Fraction(a, b))] * 2]
 
 
 @given(content=st.text(alphabet="ab1:.- \t\r\n#", max_size=60))
@@ -72,9 +74,9 @@ def test_protected_words(text_of):
 @pytest.mark.parametrize("word", ["1.0", "x", "-", "1_0", "9" * 30, "9" * 5000, "true"])
 def test_what_is_no_integer(text_of, word):
     """Points, letters, underscores and too many digits are told with the line."""
-    text = text_of(f"12 -7\n\n{word}")
+    text = text_of(f"head\n12\n{word}")
     with pytest.raises(FileError, match=r"m\.txt:3: The state must be an integer, found "):
-        [text.integer(each, "state") for words in text.rows() for each in words]
+        text.columns([("state", "integer")])
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,6 @@ def test_what_is_no_integer(text_of, word):
 )  # fmt: skip
 def test_what_is_no_number(text_of, word):
     """What is neither a number nor an interval is told with its line."""
-    text = text_of(f"0.5\n[0,1]\n{word}")
+    text = text_of(f"head\n[0,1]\n{word}")
     with pytest.raises(FileError, match=r"m\.txt:3: The p must be a number or "):
-        [text.bounds(each, "p") for words in text.rows() for each in words]
+        text.columns([("p", "bounds")])

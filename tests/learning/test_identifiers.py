@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp import parse_prism
-from rfmdp.domains import domain, domain_spec
-from rfmdp.domains.table import DOMAINS
+from rfmdp.domains import DOMAINS, domain, domain_spec
 from rfmdp.errors import ModelError
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn

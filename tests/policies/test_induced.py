@@ -5,7 +5,7 @@ import pytest
 
 from outer.test_storm import random_mdp
 from rfmdp.cli.main import run
-from rfmdp.formats.files import load, save
+from rfmdp.formats.files import save
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -18,6 +18,7 @@ from rfmdp.objective import (
     Spec,
     Until,
 )
+from rfmdp.opening import open_model
 from rfmdp.outer.settings import Limits
 from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.solving import solve
@@ -77,7 +78,7 @@ def test_files_of_induced_models(ending, nature, tmp_path, monkeypatch, capsys):
     save(solution, "a.rfmdp")
     assert run(["policy", "a.rfmdp", "-o", f"i.{ending}", "--nature", nature]) == 0
     assert f"i.{ending}" in capsys.readouterr().out
-    again = solve(load(f"i.{ending}"), spec).at_initial()
+    again = solve(open_model(f"i.{ending}"), spec).at_initial()
     assert again.lower == pytest.approx(solution.at_initial().lower, abs=1e-6)
     assert run(["policy", "a.rfmdp", "-o", "i.csv", "--nature", "worst"]) == 1
     assert "--nature needs a model file" in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_addresses_without_scheduler_are_one_line(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         nobody = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(SolverError, match="no Dask scheduler answers there"):
+        with pytest.raises(SolverError, match="of a Dask scheduler that answers"):
             run_many(fail, [1], scheduler=nobody, done=pytest.fail)
-    with pytest.raises(ModelError, match="must be tcp://"):
+    with pytest.raises(SolverError, match="must be tcp://"):
         run_many(fail, [1], scheduler="nonsense://x", done=pytest.fail)

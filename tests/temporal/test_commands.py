@@ -8,6 +8,7 @@ from rfmdp.answers.property import parse_property
 from rfmdp.cli.main import run
 from rfmdp.errors import PrismError
 from rfmdp.formats.files import load
+from rfmdp.opening import open_model
 from rfmdp.solving import solve
 
 from .test_solve import ROBOT
@@ -107,7 +108,7 @@ def test_induced_models_of_products_have_the_value(formula, ending, tmp_path, mo
     assert run(words) == 0
     for nature in ("sets", "worst"):
         assert run(["policy", "p.rfmdp", "--nature", nature, "-o", f"induced.{ending}"]) == 0
-        induced = load(f"induced.{ending}")
+        induced = open_model(f"induced.{ending}")
         assert induced.rows == induced.states
         assert induced.uncertain == (nature == "sets")
         again, solution = solve(induced, question).at_initial(), load("p.rfmdp").at_initial()

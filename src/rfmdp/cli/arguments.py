@@ -302,9 +302,9 @@ def exponent_and_size(radius: str) -> tuple[float, float]:
 
 def solution_in(path: str) -> rf.Solution:
     """Return the solution in a file; of a learning run, the one behind its guarantee."""
-    from rfmdp.formats.files import load_saved
+    from rfmdp.formats.files import load
 
-    result = load_saved(path)
+    result = load(path)
     if isinstance(result, rf.Run):
         if result.solution is None:
             raise FileError(

@@ -18,9 +18,10 @@ import rfmdp as rf
 from rfmdp.cli import arguments as args, terminal
 from rfmdp.cli.models import command_line, property_and_blueprint
 from rfmdp.cli.solve import json_number
-from rfmdp.domains.table import find
+from rfmdp.domains import find
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.learning.run import Progress
+from rfmdp.model.lattice import written
 from rfmdp.policies.explain import IdentifierGain
 from rfmdp.writing import check_writable
 
@@ -129,7 +130,7 @@ def learn(
     if setup is not None and not values:
         values = {"instance": "learning"}
     with terminal.spoken_warnings():
-        hidden = blueprint.build(values, also_known=set(request.constants))
+        hidden = written(blueprint.build_for(None, values, also_known=set(request.constants)))
         hidden = hidden.with_provenance(command=command_line())
     source: rf.FactoredMDP | rf.Log | rf.GymSource = hidden
     if data:

@@ -17,7 +17,7 @@ import rfmdp as rf
 from rfmdp.answers.answer import misfits, open_constants
 from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli import arguments as args, terminal
-from rfmdp.domains.table import DOMAINS, Domain, find
+from rfmdp.domains import DOMAINS, Domain, find
 from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.formats.archive import load_record
 from rfmdp.language.check import Work, model_type
@@ -229,7 +229,7 @@ def rebuilt(model: str, constants: Mapping[str, str], result: str) -> rf.Factore
         named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in unset.items()}
     if kind == "domain":
         named.setdefault("radius", repr(sets["radius"]))
-    built = blueprint.build(named)
+    built = written(blueprint.build_for(None, named))
     if kind == "balls":
         sets["exponent"] = float(sets["exponent"])
         return built.nominal().with_radius(sets.pop("radius"), **sets)

@@ -261,12 +261,12 @@ def report(
     It has bounds, tables and curves, and works without a network.
     """
     from rfmdp.cli.models import command_line
-    from rfmdp.formats.files import load_saved
+    from rfmdp.formats.files import load
 
     if Path(output).suffix not in (".html", ".htm"):
         raise FileError(f"{output}: the page must be an .html file; a browser prints it as PDF.")
     check_writable(output)
-    loaded = [load_saved(path) for path in results]
+    loaded = [load(path) for path in results]
     loaded = [x.explicit() if isinstance(x, rf.Solution) else x for x in loaded]
     rf.write_report(loaded, output, title=title, command=command_line())
     print(f"wrote {output}; open it in a browser")

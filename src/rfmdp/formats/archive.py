@@ -13,7 +13,6 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO
@@ -21,9 +20,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rfmdp import __version__
-from rfmdp.errors import FileError, RfmdpError
+from rfmdp.errors import FileError, ResourceError
 from rfmdp.memory import require_memory
-from rfmdp.record import Record
+from rfmdp.record import Record, field
 from rfmdp.types import AnyArray
 
 FORMAT = "rfmdp"
@@ -34,30 +33,18 @@ DIGEST = 64  # hexadecimal digits at the end of a file
 BLOCK = 1 << 22
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of all entries: equal objects give equal files
 KINDS = "biufU"  # of arrays: booleans, numbers and texts
-ARRAY_HEADERS = {  # by versions of NumPy's format
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-FIELDS = {
-    "format_version": int,
-    "kind": str,
-    "package_version": str,
-    "arrays": list,
-    "content": dict,
-}
 
 
-def write_archive(
-    file: BinaryIO, kind: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
-) -> None:
+def write_archive(file: BinaryIO, record: Record) -> None:
     """Write a record, with a place for the digest at its end."""
+    kind, header, arrays = record
     top = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "kind": kind,
         "package_version": __version__,
         "arrays": list(arrays),
-        "content": dict(header),
+        "content": header,
     }
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = MARK + b"0" * DIGEST
@@ -88,14 +75,15 @@ def load_record(path: str | os.PathLike[str]) -> Record:
     place = Path(path)
     try:
         with place.open("rb") as file:
-            _check_digest(place, file)
+            _check_digest(file)
             with zipfile.ZipFile(file) as archive:
-                size = _check_entries(archive, file.seek(0, os.SEEK_END))
-                require_memory(size, f"{place}: its arrays")
-                top = _read_header(place, archive)
-                arrays = {n: _read_array(archive, f"{i}.npy") for i, n in enumerate(top["arrays"])}
-    except RfmdpError:
+                require_memory(_size(archive, file.seek(0, os.SEEK_END)), f"{place}: its arrays")
+                kind, content, names = _read_header(archive)
+                arrays = {n: _read_array(archive, f"{i}.npy") for i, n in enumerate(names)}
+    except ResourceError:
         raise
+    except FileError as error:
+        raise FileError(f"{place}: {error}") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
@@ -105,16 +93,13 @@ def load_record(path: str | os.PathLike[str]) -> Record:
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(f"{place}: is damaged ({reason}); make it again.") from error
-    return top["kind"], top["content"], arrays
+    return kind, content, arrays
 
 
-def _check_entries(archive: zipfile.ZipFile, length: int) -> int:
+def _size(archive: zipfile.ZipFile, length: int) -> int:
     """Return the size of an archive, which must not unpack to more than its file has."""
-    entries = archive.infolist()
-    if len({entry.filename for entry in entries}) < len(entries):
-        raise ValueError("an entry stands twice")
-    size = sum(entry.file_size for entry in entries)
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or size > length:
+    size = sum(entry.file_size for entry in archive.infolist())
+    if size > length or any(e.compress_type != zipfile.ZIP_STORED for e in archive.infolist()):
         raise ValueError(
             f"it would unpack to {size:,} bytes from a file of {length:,}; files of rfmdp are not "
             "compressed"
@@ -122,36 +107,32 @@ def _check_entries(archive: zipfile.ZipFile, length: int) -> int:
     return size
 
 
-def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
-    """Return the header, with all its fields of the right types."""
+def _read_header(archive: zipfile.ZipFile) -> tuple[str, dict[str, Any], list[str]]:
+    """Return the kind, the content and the names of the arrays that a header tells."""
     top = json.loads(archive.read(HEADER))
-    if not isinstance(top, dict) or top.get("format") != FORMAT:
-        raise FileError(f"{place}: is not a file of rfmdp.")
-    for name, type_ in FIELDS.items():
-        if type(top.get(name)) is not type_:
-            raise ValueError(
-                f"the header's {name} must be a {type_.__name__}, found a "
-                f"{type(top.get(name)).__name__}"
-            )
-    version = top["format_version"]
+    if field(top, "format", str) != FORMAT:
+        raise FileError("is not a file of rfmdp.")
+    version, names = field(top, "format_version", int), field(top, "arrays", list)
     if version != FORMAT_VERSION:
         advice = "upgrade rfmdp" if version > FORMAT_VERSION else "make it again"
         raise FileError(
-            f"{place}: was written by rfmdp {top['package_version']:.20} in format version "
-            f"{version}; this is rfmdp {__version__}, which reads version {FORMAT_VERSION}; "
-            f"{advice}, or use that rfmdp."
+            f"was written by rfmdp {top.get('package_version')!s:.20} in format version {version}; "
+            f"this is rfmdp {__version__}, which reads version {FORMAT_VERSION}; {advice}, or use "
+            "that rfmdp."
         )
-    names, count = top["arrays"], len(archive.infolist()) - 1
+    count = len(archive.infolist()) - 1
     texts = all(isinstance(name, str) for name in names)
     if not texts or not len(names) == len(set(names)) == count:
         raise ValueError(f"the header names {len(names)} arrays, needs {count} different names")
-    return top
+    return field(top, "kind", str), field(top, "content", dict), names
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
     """Return an array whose declared size is that of its entry."""
     with archive.open(name) as stream:
-        shape, fortran, dtype = ARRAY_HEADERS[np.lib.format.read_magic(stream)](stream)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} must have version 1.0 of NumPy's format")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         data = bytearray(stream.read())  # so that the array may be written to
     size = math.prod(shape) * dtype.itemsize
     plain = dtype.kind in KINDS and not dtype.shape and not fortran
@@ -167,29 +148,19 @@ def _digest(file: BinaryIO, length: int) -> bytes:
     """Return the digest of the first bytes of a file."""
     file.seek(0)
     digest = hashlib.sha256()
-    while length > 0:
-        block = file.read(min(BLOCK, length))
-        if not block:
-            break
-        digest.update(block)
-        length -= len(block)
+    for start in range(0, length, BLOCK):
+        digest.update(file.read(min(BLOCK, length - start)))
     return digest.hexdigest().encode()
 
 
-def _check_digest(place: Path, file: BinaryIO) -> None:
-    """Raise a FileError unless the file is whole and unchanged."""
-    start = file.read(2)
+def _check_digest(file: BinaryIO) -> None:
+    """Raise a FileError unless a file is whole and unchanged."""
     length = file.seek(0, os.SEEK_END) - DIGEST
-    if start != b"PK":
-        raise FileError(
-            f"{place}: is not a file of rfmdp; give one that `-o`, or `save` in Python, wrote."
-        )
     file.seek(max(0, length - len(MARK)))
     if file.read(len(MARK)) != MARK:
         raise FileError(
-            f"{place}: is truncated, or not a file of rfmdp: no checksum at its end; make it again."
+            "is not a file of rfmdp, or truncated: no checksum at its end; give one that `-o`, or "
+            "`save` in Python, wrote; `open_model` reads models of other tools."
         )
-    stored = file.read()
-    if _digest(file, length) != stored:
-        raise FileError(f"{place}: is damaged: its checksum is wrong; make it again.")
-    file.seek(0)
+    if file.read() != _digest(file, length):
+        raise FileError("is damaged: its checksum is wrong; make it again.")

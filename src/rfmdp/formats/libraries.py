@@ -4,11 +4,13 @@ model = from_matrices(P, R)                  # P: (A, S, S), or a list of dense 
 model = from_matrices(lower, R, upper=upper) # an interval MDP
 
 Matrices are those of pymdptoolbox, one (S, S) per action. Models of stormpy (the extra `storm`) go
-by a UMB file, which both sides know.
+by a UMB file, which both sides know; it also reads Storm's DRN files. Storm reads `.umb` in return.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.formats.table import ModelTable, make_model, to_table
-from rfmdp.formats.umb import read_umb, write_table
+from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.formats.table import ModelTable, make_model
+from rfmdp.formats.text import Text
+from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import owners, segment_lengths
 
@@ -136,10 +139,9 @@ def to_stormpy(model: FactoredMDP) -> Any:
         If stormpy is not installed.
     """
     stormpy = require_stormpy()
-    table, _ = to_table(model)
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.umb")
-        write_table(table, path, players=1)
+        write_umb(model, path, always_mdp=True)
         return stormpy.build_model_from_umb(path)
 
 
@@ -164,6 +166,34 @@ def from_stormpy(model: Any) -> FactoredMDP:
         path = Path(folder, "model.umb")
         stormpy.io.export_to_umb(model, path)
         return read_umb(path, "from_stormpy")
+
+
+def read_drn(path: str | os.PathLike[str]) -> FactoredMDP:
+    """Return the DTMC or MDP in a DRN file, with probabilities or intervals.
+
+    Raises
+    ------
+    FileError
+        If the file is missing, truncated, or Storm cannot read it.
+    UnsupportedError
+        If stormpy is not installed, or for other types of models.
+    """
+    stormpy = require_stormpy()
+    lines = Text(path).lines
+    states = sum(line.startswith("state ") for line in lines)
+    header = re.search(r"^@nr_states\s+(\d+)", "\n".join(lines), re.MULTILINE)
+    if header is None or int(header[1]) != states:  # Storm would go on
+        promise = "no number of states" if header is None else f"{header[1]} states"
+        raise FileError(
+            f"{path}: a DRN file must have as many states as its header promises; it promises "
+            f"{promise} and has {states}; it may be truncated."
+        )
+    try:
+        model = stormpy.build_model_from_drn[stormpy.Interval](str(path))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise FileError(f"{path}: Storm cannot read it as a DRN file ({reason}).") from error
+    return from_stormpy(model)
 
 
 def require_stormpy() -> ModuleType:

@@ -7,8 +7,9 @@ by state, so that whoever reads it needs no language.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import asdict, fields, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from rfmdp.language.parse import parse_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.lattice import Factor, Formula, FormulaRewards, LatticeMDP, Moves
 from rfmdp.model.validate import ARRAYS, require_valid
-from rfmdp.record import Provenance, Record, to_record
+from rfmdp.record import Provenance, Record, field, texts, to_record
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 NAMES = ("actions", "marginal_names", "outcome_names")
-T = TypeVar("T")
+MOVES = [f.name for f in fields(Moves)]
 
 
 @to_record.register
@@ -46,12 +47,12 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
     model = FactoredMDP(
         **stored,
         **_common(header),
-        factors=tuple(texts_of(header, "factors")),
+        factors=tuple(texts(header, "factors")),
         marginals=_marginals(arrays),
-        labels={name: arrays[f"label.{i}"] for i, name in enumerate(texts_of(header, "labels"))},
+        labels={name: arrays[f"label.{i}"] for i, name in enumerate(texts(header, "labels"))},
         rewards={
             name: Rewards(arrays[f"state_reward.{i}"], arrays[f"row_reward.{i}"])
-            for i, name in enumerate(texts_of(header, "rewards"))
+            for i, name in enumerate(texts(header, "rewards"))
         },
         variables=_variables(header),
     )
@@ -69,7 +70,7 @@ def _header(model: FactoredMDP | LatticeMDP) -> dict[str, Any]:
         "formulas": {name: _plain_formula(name, x) for name, x in model.formulas.items()},
     }
     if model.provenance is not None:
-        header["provenance"] = model.provenance.to_json()
+        header["provenance"] = asdict(model.provenance)
     return header
 
 
@@ -79,18 +80,11 @@ def _set_arrays(marginals: Marginals) -> dict[str, AnyArray]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Listed:
-    """A formula by its values in all states."""
-
-    values: AnyArray  # (S,)
-    strides: IntArray
-    least: IntArray  # values of variables
-
-    def __call__(self, valuations: Int32Array) -> AnyArray:
-        """Return the values in states with some variables, (N,)."""
-        listed: AnyArray = self.values[(valuations - self.least) @ self.strides]
-        return listed
+def _listed(
+    values: AnyArray, strides: IntArray, least: IntArray, valuations: Int32Array
+) -> AnyArray:
+    """Return what a formula is in states with some variables (N, vars); `values` lists it (S,)."""
+    return np.asarray(values[(valuations - least) @ strides])
 
 
 def lattice_to_record(model: LatticeMDP) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -102,34 +96,22 @@ def lattice_to_record(model: LatticeMDP) -> tuple[dict[str, Any], dict[str, AnyA
             for f in model.factors
         ],
     }
-    arrays: dict[str, AnyArray] = {
-        f"moves.{f.name}": getattr(model.moves, f.name) for f in fields(Moves)
-    }
+    arrays: dict[str, AnyArray] = {f"moves.{name}": getattr(model.moves, name) for name in MOVES}
     arrays |= {f"factor.{k}": factor.moves for k, factor in enumerate(model.factors)}
     arrays |= _set_arrays(model.marginals)
     arrays["initial"] = model.initial
     for i, name in enumerate(model.labels):
         arrays[f"label.{i}"] = model.label(name)
     for i, rewards in enumerate(model.rewards.values()):
-        arrays |= {f"reward.{i}.{name}": array for name, array in _listed(model, rewards).items()}
+        classes = list(dict.fromkeys(rewards.actions))  # actions that pay alike
+        arrays[f"reward.{i}.class_of_action"] = np.array(
+            [classes.index(f) for f in rewards.actions]
+        )
+        paid = {"state": rewards.state, **{f"class.{c}": f for c, f in enumerate(classes)}}
+        for name, formula in paid.items():
+            values = np.zeros(model.states) if formula is None else model.evaluate(formula)
+            arrays[f"reward.{i}.{name}"] = values
     return header, arrays
-
-
-def _listed(model: LatticeMDP, rewards: FormulaRewards) -> dict[str, AnyArray]:
-    """Return what states pay, and what actions pay, by classes of those that pay alike."""
-    classes: list[Formula | None] = []
-    for formula in rewards.actions:
-        if formula not in classes:
-            classes.append(formula)
-    arrays: dict[str, AnyArray] = {
-        "class_of_action": np.array([classes.index(formula) for formula in rewards.actions]),
-        "state": _values(model, rewards.state),
-    }
-    return arrays | {f"class.{c}": _values(model, formula) for c, formula in enumerate(classes)}
-
-
-def _values(model: LatticeMDP, formula: Formula | None) -> FloatArray:
-    return np.zeros(model.states) if formula is None else model.evaluate(formula)
 
 
 def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> LatticeMDP:
@@ -142,8 +124,8 @@ def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray
         )
         for k, f in enumerate(field(header, "factors", list))
     )  # fmt: skip
-    moves = Moves(**{f.name: arrays[f"moves.{f.name}"] for f in fields(Moves)})
-    actions = tuple(texts_of(header, "actions"))
+    moves = Moves(**{name: arrays[f"moves.{name}"] for name in MOVES})
+    actions = tuple(texts(header, "actions"))
     bare = LatticeMDP(
         variables, factors, moves, _marginals(arrays), actions,
         np.empty((0, len(variables)), dtype=np.int32),
@@ -153,10 +135,10 @@ def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray
         raise FileError("initial must be numbers of states")
     least = np.array([v.low for v in variables])
 
-    def formula(name: str) -> Listed:
+    def formula(name: str) -> Formula:
         if arrays[name].shape != (bare.states,):
             raise FileError(f"{name} must have one value per state ({bare.states})")
-        return Listed(arrays[name], bare.strides, least)
+        return partial(_listed, arrays[name], bare.strides, least)
 
     def rewards(i: int) -> FormulaRewards:
         classes = arrays[f"reward.{i}.class_of_action"]
@@ -170,8 +152,8 @@ def lattice_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray
     return replace(
         bare,
         initial_values=bare.state_values(initial),
-        labels={name: formula(f"label.{i}") for i, name in enumerate(texts_of(header, "labels"))},
-        rewards={name: rewards(i) for i, name in enumerate(texts_of(header, "rewards"))},
+        labels={name: formula(f"label.{i}") for i, name in enumerate(texts(header, "labels"))},
+        rewards={name: rewards(i) for i, name in enumerate(texts(header, "rewards"))},
         **_common(header),
     )
 
@@ -202,7 +184,7 @@ def _common(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return what records of both kinds of models say alike; the twin of `_header`."""
     formulas = {k: _formula(k, x) for k, x in field(header, "formulas", dict).items()}
     origin = Provenance.from_json(header["provenance"]) if "provenance" in header else None
-    names = {name: tuple(texts_of(header, name)) for name in NAMES}
+    names = {name: tuple(texts(header, name)) for name in NAMES}
     return {**names, "formulas": formulas, "provenance": origin}
 
 
@@ -227,23 +209,3 @@ def _formula(name: str, stored: Any) -> Any:
     if not isinstance(stored, bool | int | float):
         raise FileError(f"formula {name!r} must be a number or an expression, got {stored!r}")
     return stored
-
-
-def field(header: Any, name: str, kind: type[T]) -> T:
-    """Return an entry of a header, which must be of a type; a bool is no int."""
-    if not isinstance(header, dict):
-        raise FileError(f"{name} must stand in an object, found {header!r:.40}")
-    content = header[name]
-    if kind is float and type(content) is int:
-        content = float(content)
-    if type(content) is not kind:
-        raise FileError(f"{name} must be a {kind.__name__}, found {content!r:.40}")
-    return content
-
-
-def texts_of(header: Any, name: str) -> list[str]:
-    """Return an entry of a header that must be texts."""
-    words = field(header, name, list)
-    if not all(isinstance(word, str) for word in words):
-        raise FileError(f"{name} must be texts")
-    return words

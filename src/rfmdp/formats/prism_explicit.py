@@ -13,7 +13,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count, islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -47,10 +47,10 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         With file and line, for whatever is not as it must be. Transition rewards must not differ
         within a row: the expected reward would depend on nature.
     """
-    stem = _stem(path)
-    text = Text(_beside(stem, ".tra"))
-    table, lines = _read_transitions(text)
-    labels = _read_labels(_beside(stem, ".lab"), table.states)
+    stem = os.fspath(path).removesuffix(".tra")
+    text = Text(f"{stem}.tra")
+    table, rows = _read_transitions(text)
+    labels = _read_labels(Path(f"{stem}.lab"), table.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     if "deadlock" in labels and not labels["deadlock"].any():
         del labels["deadlock"]  # PRISM always lists it; every model has it
@@ -59,68 +59,57 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
         initial=initial,
         labels=labels,
         rewards=_read_rewards(stem, table),
-        variables=_read_states(_beside(stem, ".sta"), table.states),
+        variables=_read_states(Path(f"{stem}.sta"), table.states),
     )
-    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(lines[i])))
+    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(rows[i])))
 
 
-def _stem(path: str | os.PathLike[str]) -> Path:
-    """Return what the names of all files of a model begin with."""
-    place = Path(path)
-    return place.with_suffix("") if place.suffix == ".tra" else place
-
-
-def _beside(stem: Path, ending: str) -> Path:
-    """Return one of the files with a common stem."""
-    return stem.with_name(stem.name + ending)
-
-
-def _header(text: Text, rows: Iterator[list[str]]) -> list[int]:
-    """Return the numbers in the first line: states, choices of an mdp, lines."""
-    counts = [text.integer(word, "number in the header") for word in next(rows, [])]
+def _header(text: Text) -> list[int]:
+    """Return the numbers in the head: states, choices of an mdp, lines."""
+    words = text.words(text.head)
+    counts = text.column(words, "number in the header", "integer", [-1] * len(words)).tolist()
     if len(counts) not in (2, 3) or min(counts) < 0 or not 0 < counts[0] < MOST:
         text.fail(
             "The header must be `states lines` or `states choices lines`, with 1 to 2^31 - 1 "
             "states; models with observations (4 numbers) are not supported."
         )
-    return counts
+    return list(counts)
 
 
 def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
-    """Return the table of transitions, which may come in any order, and the line of each."""
-    rows = text.rows()
-    states, *choices_of_mdp, promised = _header(text, rows)
+    """Return the table of transitions, which may come in any order, and the row of each."""
+    states, *choices_of_mdp, promised = _header(text)
     require_memory(64.0 * states, f"{text.path}: a model of {states} states")
     kinds: list[tuple[str, Kind]] = [
         ("source", states), *(("choice", MOST) for _ in choices_of_mdp), ("target", "integer"),
         ("probability", "bounds"), ("action", "name"),
     ]  # fmt: skip
-    columns, lines = text.columns(rows, kinds, promised)
+    columns = text.columns(kinds, promised)
     if not choices_of_mdp:
-        columns.insert(1, np.zeros(len(lines), dtype=np.int64))
+        columns.insert(1, np.zeros_like(columns[0]))
     order = np.lexsort((columns[1], columns[0]))
     source, choice, target, bounds, action = (column[order] for column in columns)
-    line, names = lines[order], list(text.names)
+    names = list(text.names)
     begin = np.flatnonzero((np.diff(source, prepend=-1) != 0) | (np.diff(choice, prepend=-1) != 0))
     state, ptr = source[begin], np.append(begin, len(source))
     expected = np.arange(len(begin)) - np.searchsorted(state, state)
     text.require(
         choice[begin] == expected,
-        line[begin],
         lambda i: (
             f"The choices of a state must be numbered 0, 1, 2, ...; state {state[i]} has a choice "
             f"{choice[begin[i]]} but no choice {expected[i]}."
         ),
+        order[begin],
     )
     of_row = np.repeat(action[begin], segment_lengths(ptr))
     if choices_of_mdp:
         text.require(
             action == of_row,
-            line,
             lambda i: (
                 "All transitions of a choice must have one action, this choice also has "
                 f"{names[of_row[i]] or 'none'!r}."
             ),
+            order,
         )
     # a dtmc may name every transition; its row then has no name
     row_actions = np.where(segment_any(action != of_row, ptr), 0, action[begin])
@@ -130,37 +119,34 @@ def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
         states, state, ptr, target, lower, upper, row_actions - named, tuple(names)[named:],
         np.empty(0, np.int64),
     )  # fmt: skip
-    return table, line
+    return table, order
 
 
 def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     """Return where labels hold; none if there is no file."""
     if not path.exists():
         return {}
-    text = Text(path)
-    rows = text.rows(":")
-    next(rows, None)
-    line = text.number
-    listed = LABEL.findall(text.lines[line - 1])
+    text = Text(path, ":")
+    listed = LABEL.findall(text.head)
     names = [name for _, name in listed]
     numbered = [int(i) for i, _ in listed] == list(range(len(set(names)))) != []
-    if not numbered or LABEL.sub("", text.lines[line - 1]).strip():
+    if not numbered or LABEL.sub("", text.head).strip():
         text.fail(
             'A labels file must start like `0="init" 1="goal"`: labels are numbered 0, 1, 2, ... '
             "and have different names."
         )
     require_memory(float(states) * len(names), f"{path}: {len(names)} labels of {states} states")
-    holding, label = array("q"), array("q")
-    for words in rows:
-        state = text.integer(words[0], "state", states)
-        for word in words[1:]:
-            holding.append(state)
-            label.append(text.integer(word, "label", len(names)))
+    holding, label, rows = list[str](), list[str](), array("q")
+    for row, (state, *numbers) in enumerate(text.rows()):
+        label += numbers
+        holding += [state] * len(numbers)
+        rows.extend([row] * len(numbers))
     where = np.zeros((len(names), states), dtype=np.bool_)
-    where[np.array(label), np.array(holding)] = True
+    columns = ((label, "label", len(names)), (holding, "state", states))
+    where[tuple(text.column(*column, rows) for column in columns)] = True
     labels = dict(zip(names, where, strict=True))
     if "init" in labels and not labels["init"].any():
-        text.fail('Some state must have the label "init".', line)
+        text.fail('Some state must have the label "init".')
     return labels
 
 
@@ -168,28 +154,25 @@ def _read_states(path: Path, states: int) -> Variables:
     """Return the variables, with the ranges that occur; none if there is no file."""
     if not path.exists():
         return (), None
-    text = Text(path)
-    peek, rows = text.rows(BETWEEN), text.rows(BETWEEN)
-    names, first = next(peek, []), next(peek, [])
-    next(rows, None)
-    line = text.number
-    if not names or not text.lines[line - 1].strip().startswith("("):
-        text.fail("A states file must start with the variables, like `(x,y)`.", 1)
+    text = Text(path, BETWEEN)
+    names, first = text.words(text.head), next(text.rows(), [])
+    if not names or not text.head.strip().startswith("("):
+        text.fail("A states file must start with the variables, like `(x,y)`.")
     require_memory(16.0 * states * len(names), f"{path}: the values of {len(names)} variables")
     # the first state says which variables are booleans
     boolean = [word in TRUTH for word in (first[1:] + [""] * len(names))[: len(names)]]
     kinds = [
         (name, "truth" if true else "integer") for name, true in zip(names, boolean, strict=True)
     ]
-    (numbers, *columns), lines = text.columns(rows, [("state", states), *kinds])
+    numbers, *columns = text.columns([("state", states), *kinds])
     times = np.bincount(numbers, minlength=states)
     if (times != 1).any():
         wrong = int(np.argmax(times != 1))
-        text.fail(f"Each of the {states} states must be listed once; see state {wrong}.", line)
+        text.fail(f"Each of the {states} states must be listed once; see state {wrong}.")
     valuations = np.empty((states, len(names)), dtype=np.int64)
     valuations[numbers] = np.stack(columns, axis=1)
     fits = np.all((valuations > -MOST) & (valuations < MOST), axis=1)
-    text.require(fits[numbers], lines, lambda i: "Variables must have 32 bits at most.")
+    text.require(fits[numbers], lambda i: "Variables must have 32 bits at most.")
     ends = zip(names, valuations.min(axis=0).tolist(), valuations.max(axis=0).tolist(), boolean,
                strict=True)  # fmt: skip
     variables = [
@@ -198,12 +181,12 @@ def _read_states(path: Path, states: int) -> Variables:
     return tuple(variables), valuations.astype(np.int32)
 
 
-def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
+def _read_rewards(stem: str, table: ModelTable) -> dict[str, Rewards]:
     """Return the structures: of `STEM.srew` and `.trew`, or of `STEM1.srew`, `STEM1.trew`, ..."""
-    alone = any(_beside(stem, ending).exists() for ending in (".srew", ".trew"))
+    alone = any(Path(f"{stem}{ending}").exists() for ending in (".srew", ".trew"))
     rewards: dict[str, Rewards] = {}
     for place in [""] if alone else map(str, count(1)):
-        of_states, of_rows = (_beside(stem, place + ending) for ending in (".srew", ".trew"))
+        of_states, of_rows = (Path(f"{stem}{place}{ending}") for ending in (".srew", ".trew"))
         if not of_states.exists() and not of_rows.exists():
             break
         name, state, row = "", np.zeros(table.states), np.zeros(table.rows)
@@ -211,7 +194,7 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
             name, row = _transition_rewards(Text(of_rows), table)
         if of_states.exists():
             text = Text(of_states)
-            (states, paid), state_name = _paid(text, [("state", table.states)])[:2]
+            (states, paid), state_name = _paid(text, [("state", table.states)])
             state[states], name = paid, state_name or name
         rewards[name if name not in rewards else f"reward{place}"] = Rewards(state, row)
     return rewards
@@ -219,18 +202,18 @@ def _read_rewards(stem: Path, table: ModelTable) -> dict[str, Rewards]:
 
 def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]:
     """Return the name of a structure and what rows pay; a row's transitions must pay the same."""
-    columns, name, lines = _paid(text, [("source", table.states), ("target", table.states)])
+    columns, name = _paid(text, [("source", table.states), ("target", table.states)])
     source, *choice, target, paid = columns
     if not choice and table.choices.max(initial=0) > 0:
-        text.fail("The header must have as many numbers as that of the transitions.", 1)
+        text.fail("The header must have as many numbers as that of the transitions.")
     number = choice[0] if choice else np.zeros(len(source), dtype=np.int64)
     row = table.row_ptr[source] + number
     exists = row < table.row_ptr[source + 1]
-    text.require(exists, lines, lambda i: f"The state has no choice {number[i]}.")
+    text.require(exists, lambda i: f"The state has no choice {number[i]}.")
     of_row = owners(table.successor_ptr)
     keys, entry = np.unique(of_row * table.states + table.successors, return_inverse=True)
     at = find(keys, row * table.states + target)
-    text.require(at >= 0, lines, lambda i: "The model has no such transition.")
+    text.require(at >= 0, lambda i: "The model has no such transition.")
     of_key = np.zeros(len(keys))
     of_key[at] = paid
     of_entry = of_key[entry]
@@ -238,7 +221,6 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     alike = segment_all(of_entry == rewards[of_row], table.successor_ptr)
     text.require(
         alike[row],
-        lines,
         lambda i: (
             "The rewards of all transitions of a row must be equal, those of state "
             f"{source[i]} differ (transitions that are not listed have 0): the expected reward "
@@ -248,20 +230,19 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
     return name, rewards
 
 
-def _paid(text: Text, places: list[tuple[str, Kind]]) -> tuple[list[AnyArray], str, IntArray]:
-    """Return places and rewards (N,) of a file, the name of the structure and their lines.
+def _paid(text: Text, places: list[tuple[str, Kind]]) -> tuple[list[AnyArray], str]:
+    """Return places and rewards (N,) of a file, and the name of the structure.
 
     The header of transitions says, as that of `.tra`, whether lines have the number of a choice.
     """
-    rows = text.rows()
-    header = _header(text, rows)
+    header = _header(text)
     if len(header) == 3 and len(places) > 1:
         places.insert(1, ("choice", MOST))
-    names = map(REWARD_NAME.match, text.lines[: text.number])
+    names = map(REWARD_NAME.match, text.lines[: text.lines.index(text.head)])
     name = next((match.group(1) for match in names if match), "")
-    (*at, pairs), lines = text.columns(rows, [*places, ("reward", "bounds")], header[-1])
-    text.require(pairs[:, 0] == pairs[:, 1], lines, lambda i: "The reward must be one number.")
-    return [*at, pairs[:, 0]], name, lines
+    *at, pairs = text.columns([*places, ("reward", "bounds")], header[-1])
+    text.require(pairs[:, 0] == pairs[:, 1], lambda i: "The reward must be one number.")
+    return [*at, pairs[:, 0]], name
 
 
 def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
@@ -273,7 +254,7 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     """
     table, note = to_table(model)
     _check_names(table)
-    stem = _stem(path)
+    stem = os.fspath(path).removesuffix(".tra")
     files = {".tra": _transition_lines(table), ".lab": _label_lines(table, model.label("deadlock"))}
     if model.variables:
         files[".sta"] = _state_lines(model)
@@ -285,12 +266,12 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
             files[f"{place}.trew"] = _transition_lines(table, rewards.row, name)
     for ending, lines in files.items():
         with (
-            replacing(_beside(stem, ending)) as temporary,
+            replacing(f"{stem}{ending}") as temporary,
             temporary.open("x", encoding="utf-8", newline="\n") as file,
         ):
             while block := list(islice(lines, LINES)):
                 file.write("\n".join(block) + "\n")
-    return Written(tuple(_beside(stem, ending) for ending in files), note)
+    return Written(tuple(Path(f"{stem}{ending}") for ending in files), note)
 
 
 def _check_names(table: ModelTable) -> None:
@@ -317,7 +298,7 @@ def _transition_lines(
     chosen = np.arange(table.rows) if rewards is None else np.flatnonzero(rewards)
     places = entries(table.successor_ptr, chosen)
     if rewards is not None:
-        yield from _reward_head(name, "Transition")
+        yield _reward_head(name, "Transition")
     yield " ".join(map(str, [table.states, *[table.rows][table.chain :], len(places)]))
     row, states = owners(table.successor_ptr), table.row_states.tolist()
     heads = [f"{s} {c}" for s, c in zip(states, table.choices.tolist(), strict=True)]
@@ -330,18 +311,14 @@ def _transition_lines(
         tails = [" " + _number(x) for x in rewards.tolist()]
     for begin in range(0, len(places), LINES):
         at = places[begin : begin + LINES]
-        texts = [""] * len(at) if rewards is not None else _bounds(table, at)
+        texts: Iterable[str] = repeat("", len(at))
+        if rewards is None:
+            lower, upper = (map(_number, x[at].tolist()) for x in (table.lower, table.upper))
+            intervals = (f" [{low},{high}]" for low, high in zip(lower, upper, strict=True))
+            texts = map(" ".__add__, lower) if table.known else intervals
         targets = table.successors[at].tolist()
         for r, target, text in zip(row[at].tolist(), targets, texts, strict=True):
             yield f"{heads[r]} {target}{text}{tails[r]}"
-
-
-def _bounds(table: ModelTable, at: IntArray) -> Iterable[str]:
-    """Return the probabilities, or intervals, of some transitions, each behind a blank."""
-    lower, upper = (map(_number, side[at].tolist()) for side in (table.lower, table.upper))
-    if table.known:
-        return map(" ".__add__, lower)
-    return (f" [{low},{high}]" for low, high in zip(lower, upper, strict=True))
 
 
 def _label_lines(table: ModelTable, deadlock: BoolArray) -> Iterator[str]:
@@ -359,14 +336,13 @@ def _state_lines(model: FactoredMDP) -> Iterator[str]:
         yield f"{s}:(" + ",".join(str(x).lower() for x in values) + ")"
 
 
-def _reward_head(name: str, what: str) -> Iterator[str]:
-    yield "# Reward structure" + (f' "{name}"' if name else "")
-    yield f"# {what} rewards"
+def _reward_head(name: str, what: str) -> str:
+    return "# Reward structure" + (f' "{name}"' if name else "") + f"\n# {what} rewards"
 
 
 def _reward_lines(name: str, rewards: FloatArray) -> Iterator[str]:
     paid = np.flatnonzero(rewards)
-    yield from _reward_head(name, "State")
+    yield _reward_head(name, "State")
     yield f"{len(rewards)} {len(paid)}"
     for s, x in zip(paid.tolist(), rewards[paid].tolist(), strict=True):
         yield f"{s} {_number(x)}"

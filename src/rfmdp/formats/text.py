@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -20,20 +17,26 @@ from rfmdp.memory import require_memory
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 LINES = 1 << 16  # lines whose words are in memory at a time
-ODD = set("_[/")  # in words that are no plain numbers
+ODD = frozenset("_[/")  # in words that are no plain numbers
 COPIES = 16  # of a text, at the worst, while it is read
 SHOWN = 60  # characters of a bad line that a message repeats
 INSIDE = re.compile(r"(?<=[\[,])\s+|\s+(?=[\],])")  # blanks inside `[a, b]`
-TRUTH = {"true": 1, "false": 0}
+TRUTH = ("false", "true")
+MISREAD = (ValueError, OverflowError, ZeroDivisionError)
 
+Rows: TypeAlias = Sequence[int] | IntArray  # counted from 0; -1 is the head
 Kind: TypeAlias = int | str
-"""What a column holds: integers below a number, or "integer", "bounds", "truth", "name"."""
+"""What a column holds: integers below a number, or one of "name" and the words of `KINDS`."""
 
 
 class Text:
-    """The lines of a file, read as columns."""
+    """The lines of a file: a head, and rows of columns. Blank lines and comments are no rows.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    path : of the file
+    separators : characters that are like blanks
+    """
+
+    def __init__(self, path: str | os.PathLike[str], separators: str = "") -> None:
         self.path = Path(path)
         try:
             require_memory(COPIES * self.path.stat().st_size, f"{self.path}: reading it")
@@ -42,33 +45,29 @@ class Text:
             reason = error.strerror or type(error).__name__
             raise FileError(f"{self.path}: cannot be read ({reason}); check the name.") from error
         self.lines = data.decode("utf-8", "replace").split("\n")
-        self.number = 1  # of the line under way
+        self.blanks = str.maketrans(separators, " " * len(separators))
+        self.head = next(filter(self.words, self.lines), "")
         self.names = {"": 0}  # in columns of names, with their numbers
 
-    def rows(self, separators: str = "") -> Iterator[list[str]]:
-        """Yield the words of every line that has any and is no comment.
+    def words(self, line: str) -> list[str]:
+        """Return the words of a line, of a comment none; blanks inside `[a, b]` belong to them."""
+        if self.blanks:
+            line = line.translate(self.blanks)
+        words = (INSIDE.sub("", line) if "[" in line else line).split()
+        return [] if words and words[0].startswith("#") else words
 
-        Blanks inside `[a, b]` belong to the word.
-        """
-        blanks = str.maketrans(separators, " " * len(separators))
-        for number, full in enumerate(self.lines, 1):
-            line = full.translate(blanks) if separators else full
-            words = (INSIDE.sub("", line) if "[" in line else line).split()
-            if words and not words[0].startswith("#"):
-                self.number = number
-                yield words
+    def rows(self) -> Iterator[list[str]]:
+        """Return the words of all rows but the head."""
+        return islice(filter(None, map(self.words, self.lines)), 1, None)
 
     def columns(
-        self,
-        rows: Iterator[list[str]],
-        kinds: Sequence[tuple[str, Kind]],
-        promised: int | None = None,
-    ) -> tuple[list[AnyArray], IntArray]:
-        """Return the rest of the lines as columns (N,), and their numbers; a name may be missing.
+        self, kinds: Sequence[tuple[str, Kind]], promised: int | None = None
+    ) -> list[AnyArray]:
+        """Return the rows as columns (N,), bounds as pairs (N, 2); a name may be missing.
 
-        Bounds are pairs (N, 2). The header, the line under way, may promise how many lines.
+        The head may promise how many rows there are.
         """
-        head, lines, more = self.number, array("q"), True
+        rows, count, more = self.rows(), 0, True
         least = sum(kind != "name" for _, kind in kinds)
         blocks: list[list[AnyArray]] = []
         while more:
@@ -76,94 +75,82 @@ class Text:
             for words in islice(rows, LINES):
                 if not least <= len(words) <= len(kinds):
                     form = " ".join(f"[{name}]" if kind == "name" else name for name, kind in kinds)
-                    self.fail(f"A line must be `{form}`, found {len(words)} entries.")
+                    message = f"A line must be `{form}`, found {len(words)} entries."
+                    self.fail(message, count + len(pending[0]))
                 if len(words) < len(kinds):
                     words.append("")
                 for column, word in zip(pending, words, strict=True):
                     column.append(word)
-                lines.append(self.number)
-            more = bool(pending[0])
-            numbers = lines[len(lines) - len(pending[0]) :]
             blocks.append([
-                self._column(column, numbers, name, kind)
+                self.column(column, name, kind, range(count, count + len(column)))
                 for column, (name, kind) in zip(pending, kinds, strict=True)
             ])  # fmt: skip
-        if promised is not None and len(lines) != promised:
+            count, more = count + len(pending[0]), bool(pending[0])
+        if promised not in (None, count):
             self.fail(
-                f"The header promises {promised} lines, but {len(lines)} follow; the file may be "
-                "truncated, else correct the header.",
-                head,
+                f"The header promises {promised} lines, but {count} follow; the file may be "
+                "truncated, else correct the header."
             )
-        return [np.concatenate(column) for column in zip(*blocks, strict=True)], np.array(lines)
+        return [np.concatenate(column) for column in zip(*blocks, strict=True)]
 
-    def _column(
-        self, words: Sequence[str], lines: Sequence[int], name: str, kind: Kind
-    ) -> AnyArray:
-        """Return what words mean: all at once if none of them is odd, else one by one."""
+    def column(self, words: Sequence[str], name: str, kind: Kind, rows: Rows) -> AnyArray:
+        """Return what words mean that stand in some rows."""
         if kind == "name":
             names = self.names
             return np.array([names.setdefault(word, len(names)) for word in words], dtype=np.int64)
-        below = kind if isinstance(kind, int) else None
-        if kind != "truth" and not ODD & set("".join(words)):
-            with suppress(ValueError, OverflowError):
-                if kind == "bounds":
-                    numbers = np.array(list(map(float, words)), dtype=np.float64)
-                    if np.isfinite(numbers).all():
-                        return np.stack([numbers, numbers], axis=1)
-                else:
-                    integers = np.array(list(map(int, words)), dtype=np.int64)
-                    if below is None or np.all((integers >= 0) & (integers < below)):
-                        return integers
-        values: list[object] = []
-        for self.number, word in zip(lines, words, strict=True):
-            if kind == "bounds":
-                values.append(self.bounds(word, name))
-            elif kind == "truth" and word in TRUTH:
-                values.append(TRUTH[word])
-            elif kind == "truth":
-                self.fail(f"The {name} must be true or false, found {word!r}.")
-            else:
-                values.append(self.integer(word, name, below))
-        return np.array(values, dtype=np.float64 if kind == "bounds" else np.int64)
+        plain, parse, form = KINDS["integer" if isinstance(kind, int) else kind]
+        try:
+            values = list(map(plain if ODD.isdisjoint("".join(words)) else parse, words))
+            column = np.array(values, dtype=np.float64 if kind == "bounds" else np.int64)
+        except MISREAD:
+            for row, word in zip(rows, words, strict=True):
+                try:
+                    parse(word)
+                except MISREAD:
+                    self.fail(f"The {name} must be {form}, found {word!r}.", row)
+            raise
+        good: BoolArray = np.ones(len(words), dtype=np.bool_)
+        if kind == "bounds":
+            column = column if column.ndim == 2 else np.stack([column, column], axis=1)
+            good, form = np.logical_and.reduce(np.isfinite(column), axis=1), "finite"
+        elif isinstance(kind, int):
+            good, form = (column >= 0) & (column < kind), f"within 0..{kind - 1}"
+        self.require(good, lambda i: f"The {name} must be {form}, found {words[i]}.", rows)
+        return column
 
-    def fail(self, message: str, line: int | None = None) -> NoReturn:
-        """Raise a FileError that names a line, that under way by default, and repeats it."""
-        number = line or self.number
+    def fail(self, message: str, row: int = -1) -> NoReturn:
+        """Raise a FileError that names the line of a row, by default the head, and repeats it."""
+        numbers = (number for number, line in enumerate(self.lines, 1) if self.words(line))
+        number = next(islice(numbers, row + 1, None), 1)
         shown = self.lines[number - 1].strip()
         if len(shown) > SHOWN:
             shown = shown[:SHOWN] + "..."
         raise FileError(f"{self.path}:{number}: {message} The line reads: {shown!r}.")
 
-    def require(self, good: BoolArray, line: IntArray, message: Callable[[int], str]) -> None:
-        """Raise a FileError at the first line (N,) that is not good."""
+    def require(
+        self, good: BoolArray, message: Callable[[int], str], rows: Rows | None = None
+    ) -> None:
+        """Raise a FileError at the first entry (N,) that is not good; by default one per row."""
         if not good.all():
             first = int(np.argmin(good))
-            self.fail(message(first), int(line[first]))
+            self.fail(message(first), first if rows is None else int(rows[first]))
 
-    def integer(self, word: str, name: str, below: int | None = None) -> int:
-        """Return a word as an integer; `below` bounds it to 0 <= i < below."""
-        try:
-            value = int(word)
-        except ValueError:
-            value = 1 << 63
-        if "_" in word or abs(value) >= 1 << 63:
-            self.fail(f"The {name} must be an integer, found {word!r}.")
-        if below is not None and not 0 <= value < below:
-            self.fail(f"The {name} must be within 0..{below - 1}, found {value}.")
-        return value
 
-    def bounds(self, word: str, name: str) -> tuple[float, float]:
-        """Return (lower, upper) of a decimal number, a fraction a/b or an interval `[l,u]`."""
-        try:
-            if word[0] == "[" and word[-1] == "]":
-                low, high = map(_exact, word[1:-1].split(","))
-            else:
-                low = high = _exact(word)
-        except (ValueError, OverflowError, ZeroDivisionError):
-            self.fail(f"The {name} must be a number or [l,u], found {word!r}.")
-        if not (math.isfinite(low) and math.isfinite(high)):
-            self.fail(f"The {name} must be finite, found {word}.")
-        return low, high
+def _integer(word: str) -> int:
+    """Return an integer of 64 bits; `_`, which Python takes between digits, is none."""
+    value = int(word)
+    if "_" in word or abs(value) >= 1 << 63:
+        raise ValueError(word)
+    return value
+
+
+def _bounds(word: str) -> tuple[float, float]:
+    """Return (lower, upper) of a decimal number, a fraction a/b or an interval `[l,u]`."""
+    if word[0] == "[" and word[-1] == "]":
+        low, high = map(_exact, word[1:-1].split(","))
+    else:
+        low = high = _exact(word)
+    return low, high
 
 
 def _exact(word: str) -> float:
@@ -171,3 +158,10 @@ def _exact(word: str) -> float:
     if "_" in word:
         raise ValueError(word)
     return float(Fraction(word)) if "/" in word else float(word)
+
+
+KINDS: dict[str, tuple[Callable[[str], object], Callable[[str], object], str]] = {
+    "integer": (int, _integer, "an integer"),  # read if plain, and if odd, and what it must be
+    "bounds": (float, _bounds, "a number or [l,u]"),
+    "truth": (TRUTH.index, TRUTH.index, "true or false"),
+}

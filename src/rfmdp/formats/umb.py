@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rfmdp import __version__
-from rfmdp.errors import FileError, ResourceError, RfmdpError, UnsupportedError
+from rfmdp.errors import FileError, RfmdpError, UnsupportedError
 from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
@@ -36,15 +36,6 @@ PLAIN = {"double": "<f8", "int": "<i8", "uint": "<u8"}  # numbers of the default
 INTEGERS = {"bool": 1, "int": 64, "uint": 64}  # types of variables, with their bits by default
 ACTIONS = "actions/choices/"
 VALUATIONS = "valuations/states/valuations.bin"
-MISREAD = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    ArithmeticError,
-    RecursionError,
-)  # fmt: skip  of an index that is none
 WORD = 8  # bytes that truth values are padded to
 LEVEL = 1  # of gzip: files are a fifth larger than at level 9, and written ten times as fast
 
@@ -62,26 +53,16 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
         For models that are no DTMCs, MDPs or interval versions of them, and for rewards of
         branches (their expectation would depend on nature).
     """
-    name = name or str(path)
-    files = dict(_members(Path(path), name))
-    try:
-        return _model(Archive(name, files, json.loads(files["index.json"])))
-    except (RfmdpError, ResourceError):
-        raise
-    except MISREAD as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
-
-
-def _members(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of an archive; its size is asked for before memory is taken."""
+    name, files = name or str(path), {}
     try:
         with tarfile.open(path) as tar:
             for member in tar:
-                if member.isfile():
+                if member.isfile() and (data := tar.extractfile(member)) is not None:
                     require_memory(COPIES * member.size, f"{name}: reading {member.name}")
-                    data = tar.extractfile(member)
-                    yield member.name.removeprefix("./"), data.read() if data else b""
+                    files[member.name.removeprefix("./")] = data.read()
+        return _model(Archive(name, files, json.loads(files["index.json"])))
+    except RfmdpError:
+        raise
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise FileError(
             f"{name}: must be a tar archive, plain or compressed by gzip or xz ({error})."
@@ -89,6 +70,11 @@ def _members(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise FileError(f"{name}: cannot be read ({reason}); check the name.") from error
+    except (
+        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,34 +86,30 @@ class Archive:
     index: dict[str, Any]
 
     def count(self, entity: str) -> int:
-        """Return the number of states, choices or branches."""
+        """Return the number of states, choices, branches or actions."""
         size = self.index["transition-system"].get(f"#{entity}", 0)
-        if type(size) is not int or not 0 <= size < 1 << 63:
-            raise ValueError(f"#{entity} is {size!r}")
-        return size
+        return range(size).stop  # refuses what is no integer
 
-    def array(self, file: str, kind: str, size: int) -> AnyArray | None:
-        """Return a file as `size` numbers of a NumPy type; None if there is no such file."""
+    def array(self, file: str, kind: str, size: int) -> AnyArray:
+        """Return a file as `size` numbers of a NumPy type; zeros if there is no such file."""
         data, needed = self.files.get(file), size * np.dtype(kind).itemsize
         if data is None:
-            return None
+            return np.zeros(size, dtype=kind)
         if len(data) != needed:
             self.fail(f"{file} must have {needed} bytes for {size} entries, has {len(data)}.")
         return np.frombuffer(data, dtype=kind)
 
     def pointers(self, file: str, size: int, last: int) -> IntArray:
         """Return where the segments of `size` owners start; by default one entry each."""
-        values = self.array(file, "<u8", size + 1)
-        ptr = np.arange(size + 1) if values is None else values.astype(np.int64)
+        named = file in self.files
+        ptr = self.array(file, "<u8", size + 1).astype(np.int64) if named else np.arange(size + 1)
         if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
             self.fail(f"{file} must rise from 0 to {last}.")
         return ptr
 
     def bits(self, file: str, size: int) -> BoolArray:
         """Return a file as `size` truth values; all false if there is no such file."""
-        data = self.files.get(file)
-        if data is None:
-            return np.zeros(size, dtype=np.bool_)
+        data = self.files.get(file, bytes(-(-size // 8)))
         if 8 * len(data) < size:
             self.fail(f"{file} must have {size} bits, has {8 * len(data)}.")
         bits = np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little")
@@ -142,8 +124,7 @@ class Archive:
                 "doubles."
             )
         width = 2 if interval else 1
-        values = self.array(file, PLAIN[base], size * width)
-        ends = np.zeros(size * width) if values is None else values.astype(np.float64)
+        ends = self.array(file, PLAIN[base], size * width).astype(np.float64)
         return np.stack([ends[::width], ends[width - 1 :: width]])
 
     def annotations(self, group: str) -> Iterator[tuple[str, str, Any]]:
@@ -178,7 +159,6 @@ def _model(archive: Archive) -> FactoredMDP:
     empty = np.flatnonzero(segment_lengths(ptr) == 0)
     if len(empty):
         archive.fail(f"choice {empty[0]} must have a branch, has none.")
-    targets = archive.array("branch-to-target.bin", "<u8", branches)
     kind = system.get("branch-probability-type")
     if kind is None and branches != choices:
         raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
@@ -196,7 +176,7 @@ def _model(archive: Archive) -> FactoredMDP:
         states,
         owners(row_ptr),
         ptr,
-        np.zeros(branches, np.int64) if targets is None else targets.astype(np.int64),
+        archive.array("branch-to-target.bin", "<u8", branches).astype(np.int64),
         probabilities[0],
         probabilities[1],
         *_actions(archive, choices),
@@ -217,8 +197,7 @@ def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]
     size = archive.count("choice-actions")
     if size == 0:
         return np.zeros(choices, dtype=np.int64), ("",)
-    numbers = archive.array(f"{ACTIONS}values.bin", "<u4", choices)
-    actions = np.zeros(choices, np.int64) if numbers is None else numbers.astype(np.int64)
+    actions = archive.array(f"{ACTIONS}values.bin", "<u4", choices).astype(np.int64)
     if np.any(actions >= size):
         archive.fail(f"choice actions must be below {size}.")
     require_memory(80.0 * size, f"{archive.name}: {size} actions")
@@ -258,8 +237,7 @@ def _valuations(archive: Archive, states: int) -> Variables:
             return (), None
         sizes.append(bits)
     ptr = starts(sizes).tolist()
-    data = archive.array(VALUATIONS, "u1", states * -(-ptr[-1] // 8))
-    packed = np.asarray(data).reshape(states, -1)
+    packed = archive.array(VALUATIONS, "u1", states * -(-ptr[-1] // 8)).reshape(states, -1)
     variables, values = [], []
     for column, (first, last) in zip(columns, pairwise(ptr), strict=True):
         if "padding" in column:
@@ -287,20 +265,17 @@ def _integers(packed: AnyArray, first: int, last: int, *, signed: bool) -> IntAr
     return words.view("<i8")[:, 0].astype(np.int64)
 
 
-def write_umb(model: FactoredMDP, path: str | os.PathLike[str]) -> Written:
+def write_umb(
+    model: FactoredMDP, path: str | os.PathLike[str], *, always_mdp: bool = False
+) -> Written:
     """Write a model as a UMB file, with labels, rewards, actions and valuations.
 
     Numbers are written bit by bit, intervals as intervals. A dtmc is written if every state has
-    one choice and all probabilities are known, else an mdp: Storm solves intervals in mdps only.
+    one choice and all probabilities are known, unless it must be an mdp: Storm solves intervals in
+    mdps only.
     Several marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
     table, note = to_table(model)
-    write_table(table, path, players=0 if table.chain and table.known else 1)
-    return Written((Path(path),), note)
-
-
-def write_table(table: ModelTable, path: str | os.PathLike[str], *, players: int) -> None:
-    """Write a UMB file of a table, with numbers if all are known, else intervals."""
     text = [name.encode() for name in table.actions]
     ends = table.lower if table.known else np.stack([table.lower, table.upper], axis=1)
     kind = {"type": "double", "size": 64}
@@ -310,7 +285,7 @@ def write_table(table: ModelTable, path: str | os.PathLike[str], *, players: int
         "file-data": {"tool": "rfmdp", "tool-version": __version__},
         "transition-system": {
             "time": "discrete",
-            "#players": players,
+            "#players": 0 if table.chain and table.known and not always_mdp else 1,
             "#states": table.states,
             "#initial-states": len(table.initial),
             "#choices": table.rows,
@@ -350,7 +325,11 @@ def write_table(table: ModelTable, path: str | os.PathLike[str], *, players: int
         annotate("rewards", name, kind, **rewards)
     variables, valuations = table.variables
     if valuations is not None:
-        index["valuations"], arrays[VALUATIONS] = _packed(variables, valuations)
+        described = [entry for v in variables for entry in _described(v)]
+        formats = ["u1" if v.boolean else "<i4" for v in variables]
+        arrays[VALUATIONS] = np.rec.fromarrays([*valuations.T], formats=formats)
+        unique = len(np.unique(arrays[VALUATIONS])) == table.states
+        index["valuations"] = {"states": {"unique": unique, "classes": [{"variables": described}]}}
     # the index is the first entry, as the format wants it
     files = {"index.json": json.dumps(index).encode()}
     files |= {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
@@ -362,25 +341,15 @@ def write_table(table: ModelTable, path: str | os.PathLike[str], *, players: int
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
+    return Written((Path(path),), note)
 
 
-def _packed(
-    variables: tuple[Variable, ...], valuations: AnyArray
-) -> tuple[dict[str, Any], AnyArray]:
-    """Return the description of variables, and their values, one record per state."""
-    described: list[dict[str, Any]] = []
-    for v in variables:
-        if v.boolean:
-            described += [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
-        else:
-            kind = {"type": "int", "size": 32}
-            described.append({"name": v.name, "type": kind, "lower": v.low, "upper": v.high})
-    kinds = [(f"{i}", "u1" if v.boolean else "<i4") for i, v in enumerate(variables)]
-    records = np.empty(len(valuations), dtype=kinds)
-    for (field, _), values in zip(kinds, valuations.T, strict=True):
-        records[field] = values
-    unique = len(np.unique(records)) == len(records)
-    return {"states": {"unique": unique, "classes": [{"variables": described}]}}, records
+def _described(v: Variable) -> list[dict[str, Any]]:
+    """Return the description of a variable, whose value has a byte or four."""
+    if v.boolean:
+        return [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
+    kind = {"type": "int", "size": 32}
+    return [{"name": v.name, "type": kind, "lower": v.low, "upper": v.high}]
 
 
 def _bits(where: BoolArray) -> AnyArray:

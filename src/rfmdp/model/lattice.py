@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -268,7 +268,6 @@ class LatticeMDP(UncertainModel):
 
 
 AnyModel: TypeAlias = FactoredMDP | LatticeMDP | BlockedMDP
-Model = TypeVar("Model", FactoredMDP, LatticeMDP)
 
 
 def written(model: AnyModel) -> FactoredMDP:
