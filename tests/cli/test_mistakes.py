@@ -107,7 +107,7 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "m.prism", *TOP, "--const", "N=2.5"], ["'N'", "int", "2.5"]),
     (["solve", "m.prism", *TOP, "--const", "N=99999999999"], ["at most 2147483647"]),
     (["solve", "m.prism", *TOP, "--const", "N=x"], ["'N'", "a number", "'x'"]),
-    (["solve", "m.prism", *TOP, "--const", "N=3,M=2"], ["'M'", "no such constant", "N"]),
+    (["solve", "m.prism", *TOP, "--const", "N=3,M=2"], ["no constant 'M'", "such constants: N"]),
     (["solve", "m.prism", *TOP, "--const", "N=3,N=4"], ["--const N", "one value, got 3 and 4"]),
     (
         ["solve", "m.prism", *TOP, "--const", "N=3:1"],
@@ -128,7 +128,7 @@ MISTAKES = [  # words, what the one line must say
     (prop("2"), ["--prop 2: a number must be that of a property in a file", "after the model"]),
     (["solve", "m.prism", "m.props", *N.split(), "--prop", "zzz"], ["'zzz'", "reach, cost, sure"]),
     (prop("filter(foo, Pmax=? [ F x=1 ])"), ["--prop:1:8", "'foo'", "exists, first"]),
-    (prop("filter(foralls, P>0 [ F x=1 ])"), ["did you mean 'forall' instead of 'foralls'?"]),
+    (prop("filter(foralls, P>0 [ F x=1 ])"), ["did you mean 'forall'?"]),
     (
         ["simulate", "m.prism", *N.split(), "--prop", "filter(max, Pmax=? [ F x=1 ])"],
         ["found 'filter(", "`rfmdp solve`"],

@@ -94,7 +94,7 @@ MODELS = [
     ('init of wrong type', 'module m\n  x : bool init 0;\nendmodule', 2, 17, "the initial value of 'x' must be of type bool, found int"),
     ('init twice', 'module m\n  x : [0..1] init 0;\nendmodule\ninit x=1 endinit', 2, 19, "'x' must have no initial value, as the model has 'init ... endinit'"),
     ('undefined constants', 'const int N;\nconst double p;\nconst int unused;\nmodule m\n  x : [0..N];\n  [] true -> p:(x\'=0) + 1-p:true;\nendmodule', 1, 11, 'every constant must have a value, found none for N, p; give `constants={"N": ..., "p": ...}`'),
-    ('constant of wrong type', 'const int N = 1.5;\n' + MODEL, 1, 15, "constant 'N' must be of type int, found double"),
+    ('constant of wrong type', 'const int N = 1.5;\n' + MODEL, 1, 15, "constant 'N' = 1.5 must be of type int, found double"),
     ('negative power', 'const int N = pow(2,-1);\n' + MODEL, 1, 15, 'an integer power must have an exponent >= 0, found -1; use 2.0'),
     ('mod of zero', 'const int N = mod(5,0);\n' + MODEL, 1, 15, "the second argument of 'mod' must be > 0, found 0"),
     ('overflow', 'const int N = 65536*65536;\n' + MODEL, 1, 15, 'an integer must fit in 32 bits, found a larger result'),

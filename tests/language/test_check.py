@@ -140,9 +140,9 @@ def test_constants(text, given, value):
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
-        ("const int k;", {"k": 1.5}, "test.prism:1:11: constant 'k' must be of type int"),
-        ("const int k;", {"k": True}, "constant 'k' must be of type int, found bool"),
-        ("const bool k;", {"k": 1}, "constant 'k' must be of type bool, found int"),
+        ("const int k;", {"k": 1.5}, "test.prism:1:11: constant 'k' = 1.5 must be of type int"),
+        ("const int k;", {"k": True}, "constant 'k' = true must be of type int, found bool"),
+        ("const bool k;", {"k": 1}, "constant 'k' = 1 must be of type bool, found int"),
         ("const int k;", {"k": "two"}, "the value given for 'k' must be a number or a truth"),
         ("const int k;", {"k": "1;"}, "found '1;': expected the end of the text, found ';'"),
         ("const int k = 1;", {"k": 1}, "1:11: the text has no constant 'k' without a value"),

@@ -18,7 +18,7 @@ from rfmdp.errors import ModelError
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Call, Definition, Expr, Label, Literal, Name, Node, Type
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expressions import nodes, require, rewrite, type_of
+from rfmdp.language.expressions import nodes, require, rewrite, type_of, write_expression
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 
 Constants: TypeAlias = Mapping[str, bool | int | float | str]
@@ -57,8 +57,8 @@ def meanings(
             continue
         values[name] = substitute(value, values)
         if type_ is not None:
-            what, found = f"constant '{name}'", type_of(values[name], types, source)
-            require(value, type_, found, what, source)
+            what = f"constant '{name}' = {write_expression(value):.60}"
+            require(value, type_, type_of(values[name], types, source), what, source)
             if not references(values[name]) & open_:
                 number = evaluate(values[name], {}, source)
                 number = float(number) if type_ is Type.DOUBLE else number

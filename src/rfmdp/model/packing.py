@@ -174,7 +174,7 @@ class StateTable:
         count = len(words)
         self.packed = np.array(words)
         if self.dense:
-            self.table[:] = 0
+            self.table = np.zeros(len(self.table), dtype=np.int32)  # [:] = 0 touches all pages
             self.table[words[:, 0]] = np.arange(1, count + 1, dtype=np.int32)
         else:
             self._hash(count, 4 * (count + ROOM))
