@@ -174,7 +174,7 @@ class Marginals:
         )
         if not len(other):
             return packed
-        sets = Marginals.from_sets(raw[j] for j in other)
+        sets = Marginals.from_sets(raw[j] for j in other.tolist())
         return packed.joined(sets).pick(np.argsort([*plain, *other]))
 
     def pick(self, chosen: IntArray) -> Marginals:
