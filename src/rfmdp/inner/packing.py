@@ -179,10 +179,9 @@ def branching_weight(model: FactoredMDP) -> IntArray:
     size = marginals.sizes.astype(np.float64)
     # a box of d outcomes has at most d * binomial(d - 1, (d - 1) // 2) vertices, about this
     weight = size * 2.0 ** np.minimum(size - 1.0, 50.0) / np.sqrt(np.maximum(size, 1.0))
-    weight = np.where(marginals.kind == Kind.SINGLETON, 1.0, weight)
     listed = segment_lengths(marginals.corner_ptr) / np.maximum(size, 1.0)
-    weight = np.where(marginals.kind == Kind.POLYTOPE, listed, weight)
-    weight = np.where(marginals.kind == Kind.LP, MANY, weight)
+    kinds = [marginals.kind == kind for kind in (Kind.SINGLETON, Kind.POLYTOPE, Kind.LP)]
+    weight = np.select(kinds, [np.ones(len(size)), listed, np.full(len(size), MANY)], weight)
     return np.minimum(weight, MANY).astype(np.int64)
 
 
