@@ -98,14 +98,14 @@ def _packed(model: FactoredMDP, nature: Direction) -> tuple[PackedModel, BoolArr
     """
     kinds, arity = model.marginals.kind, segment_lengths(model.marginal_ptr)
     weight = branching_weight(model)
-    layout = pack_rows(model, weight)
+    rows = pack_rows(model, weight)
     inside = np.ones(len(model.row_marginals), dtype=np.bool_)
     inside[model.marginal_ptr[1:][arity > 0] - 1] = False  # the last is only given to its minimiser
-    branched = np.unique(layout.rows[MARGINALS][inside])
+    branched = np.unique(rows[MARGINALS][inside])
     few = weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
     corners = corners_of(model, branched[few & (kinds[branched] != Kind.LP)])
     pairs = (arity == 2) & ~segment_any(kinds[model.row_marginals] > Kind.BOX, model.marginal_ptr)
-    return PackedModel(model, nature, layout, corners), pairs
+    return PackedModel(model, nature, rows, corners), pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ read-only arrays apart by type, and one type means one compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,14 +17,7 @@ from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import LatticeMDP
 from rfmdp.objective import Direction
-from rfmdp.ragged import (
-    alike,
-    owners,
-    segment,
-    segment_lengths,
-    segment_sum,
-    starts,
-)
+from rfmdp.ragged import alike, entries, owners, segment_lengths, segment_sum, starts
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.vertices import vertices_bulk
 from rfmdp.threads import spread
@@ -44,13 +36,6 @@ MANY = 2**60  # vertices of a set that has no list of them
 APART = 64  # entries between arrays: more than a compiled loop takes at once
 
 
-class Layout(NamedTuple):
-    """Rows with the axes of every successor tensor in a solver's order."""
-
-    rows: Rows
-    axes: tuple[IntArray, ...]  # per class: axis k of the solver is axis axes[c][k] of the model
-
-
 class PackedModel:
     """What every compiled inner solver holds: the same arrays, made once.
 
@@ -62,13 +47,13 @@ class PackedModel:
         self,
         model: FactoredMDP,
         nature: Direction,
-        layout: Layout | None = None,
+        rows: Rows | None = None,
         corners: Corners | None = None,
         memory: Callable[[FactoredMDP], Work] | None = None,
     ) -> None:
         self.model = model
         self.sign = -nature.sign
-        self.rows, self._axes = layout or pack_rows(model)
+        self.rows = rows or pack_rows(model)
         self.sets = pack_sets(model.marginals, corners or corners_of(model))
         self._memory = memory or scratch
         self._scratch: dict[int, Work] = {}  # per slot, made when first needed
@@ -112,34 +97,23 @@ class PackedModel:
 
     def marginals(self, solve: Solve, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the marginals that `solve` finds for `rows` in the model's order, concatenated."""
-        where, answer = self._answers(solve, value, rows)
-        out = answer.copy()
-        kinds = self.rows[layout.ROW_KIND][rows]
-        sizes = self.model.marginals.sizes
-        for kind in np.unique(kinds[kinds > 0]):  # kind 0 is stored in the solver's order
-            members = np.flatnonzero(kinds == kind)
-            row = rows[members[0]]
-            stored = self.model.row_marginals[segment(self.model.marginal_ptr, row)]
-            begin = starts(sizes[stored])
-            axes = self._axes[kind]
-            # entry i of the solver's order belongs to place[i] of the stored one
-            place = np.concatenate([np.arange(begin[a], begin[a + 1]) for a in axes])
-            target = where[members][:, None] + place
-            out[target] = answer[where[members][:, None] + np.arange(len(place))]
-        return out
+        _, answer = self._answers(solve, value, rows)
+        places, sizes = entries(self.model.marginal_ptr, rows), self.model.marginals.sizes
+        row = owners(starts(segment_lengths(self.model.marginal_ptr)[rows]))
+        solved, stored = self.rows[layout.MARGINALS][places], self.model.row_marginals[places]
+        # equal marginals of a row keep their order
+        place = np.empty(len(places), dtype=np.int64)
+        place[np.lexsort((stored, row))] = np.lexsort((solved, row))
+        return answer[entries(starts(sizes[solved]), place)]
 
     def _answers(self, solve: Solve, value: FloatArray, rows: IntArray) -> Answers:
         """Return where the marginals of every row start, and the marginals, solver's order."""
-        where = starts(self._widths[rows])
+        ptr, sizes = self.model.marginal_ptr, self.model.marginals.sizes
+        ends = starts(sizes[self.model.row_marginals[entries(ptr, rows)]])
+        where = ends[starts(segment_lengths(ptr)[rows])]
         answers = where, np.empty(where[-1])
         solve(value, rows, answers, np.empty(self.model.rows), np.empty(self.model.rows))
         return answers
-
-    @cached_property
-    def _widths(self) -> IntArray:
-        """Outcomes of all marginals of a row together, (R,)."""
-        sizes = self.model.marginals.sizes[self.model.row_marginals]
-        return segment_sum(sizes.astype(float), self.model.marginal_ptr).astype(np.int64)
 
 
 def _plain(array: AnyArray, kind: type) -> AnyArray:
@@ -205,14 +179,13 @@ def branching_weight(model: FactoredMDP) -> IntArray:
     size = marginals.sizes.astype(np.float64)
     # a box of d outcomes has at most d * binomial(d - 1, (d - 1) // 2) vertices, about this
     weight = size * 2.0 ** np.minimum(size - 1.0, 50.0) / np.sqrt(np.maximum(size, 1.0))
-    weight = np.where(marginals.kind == Kind.SINGLETON, 1.0, weight)
     listed = segment_lengths(marginals.corner_ptr) / np.maximum(size, 1.0)
-    weight = np.where(marginals.kind == Kind.POLYTOPE, listed, weight)
-    weight = np.where(marginals.kind == Kind.LP, MANY, weight)
+    kinds = [marginals.kind == kind for kind in (Kind.SINGLETON, Kind.POLYTOPE, Kind.LP)]
+    weight = np.select(kinds, [np.ones(len(size)), listed, np.full(len(size), MANY)], weight)
     return np.minimum(weight, MANY).astype(np.int64)
 
 
-def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
+def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Rows:
     """Return the rows with the axes of every tensor ordered by ascending `weight` (M,).
 
     Without weights the axes stay as stored. Ties keep their order. Rows whose marginals agree in
@@ -221,7 +194,7 @@ def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
     ids, sizes = model.row_marginals, model.marginals.sizes
     ordered = ids.copy()
     kind = np.zeros(model.rows, dtype=np.int32)
-    tables, permutations = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
+    tables = [np.empty(0, dtype=np.int32)]
     groups: Iterable[tuple[IntArray, IntArray]] = ()
     if weight is None:
         weight = np.zeros(len(sizes), dtype=np.int64)
@@ -236,13 +209,12 @@ def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
         table = np.arange(np.prod(shape)).reshape(shape).transpose(axes).ravel()
         kind[rows] = len(tables)
         tables.append(table.astype(np.int32))
-        permutations.append(axes)
         ordered[places] = ids[places[:, axes]]
     arrays = (
         *(model.successor_ptr, model.successors, model.marginal_ptr, ordered, kind),
         *(starts([len(table) for table in tables]), np.concatenate(tables)),
     )
-    return Layout(tuple(frozen(array) for array in arrays), tuple(permutations))
+    return tuple(frozen(array) for array in arrays)
 
 
 def scratch(model: FactoredMDP) -> Work:

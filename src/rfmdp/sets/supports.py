@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -116,8 +116,8 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
         kept = np.where(np.repeat(kind == Kind.L1, sizes), 2.0 * marginals.nominal > radius, seen)
         kept &= np.repeat(~_whole_simplex(marginals), sizes)
         required = np.where(np.repeat(ball, sizes), kept, required)
-        for j in np.flatnonzero(kind == Kind.LP):
-            smooth = _ball(marginals, j)
+        for j in np.flatnonzero(kind == Kind.LP).tolist():
+            smooth = cast(LpBall, marginals[j])
             lost = [not _can_lose(smooth, [x]) for x in smooth.nominal.tolist()]
             required[segment(marginals.outcome_ptr, j)] = lost
     # boxes with positive lower bounds everywhere are rigid, whatever their upper ones are
@@ -255,15 +255,9 @@ def _can_lose(ball: LpBall, lost: Sequence[float]) -> bool:
     )
 
 
-def _ball(marginals: Marginals, j: int | np.integer) -> LpBall:
-    """Return an Lp ball with 1 < p < inf as it is stored."""
-    nominal = marginals.nominal[segment(marginals.outcome_ptr, j)]
-    return LpBall(nominal, float(marginals.radius[j]), float(marginals.exponent[j]))
-
-
 def _smooth_ball(marginals: Marginals, j: int, free: BoolArray) -> _Family:
     """Return the supports of an Lp ball with 1 < p < inf."""
-    ball, at = _ball(marginals, j), segment(marginals.outcome_ptr, j)
+    ball, at = cast(LpBall, marginals[j]), segment(marginals.outcome_ptr, j)
     place = at.start + np.flatnonzero(free[at])
     place = place[np.argsort(-marginals.nominal[place], kind="stable")]
     weight = marginals.nominal[place].tolist()
