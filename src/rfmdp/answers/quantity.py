@@ -192,18 +192,19 @@ def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray
     if name in ("state", "first"):
         states = states[:1]
     chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
-    kind, result = operand.type, FILTER_TYPES.get(name, operand.type)
     if name in REDUCTIONS:
-        return _spread(result, [REDUCTIONS[name](x) for x in chosen], where)
-    low, value, high = map(_sum, chosen)
-    if kind is not Type.INT:
-        low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
-        high = math.nextafter(high, math.inf) if math.isfinite(high) else high
-    total = _spread(result, [low, value, high], where)
+        low, value, high = (REDUCTIONS[name](x) for x in chosen)
+    else:
+        low, value, high = map(_sum, chosen)
+        if operand.type is not Type.INT:
+            low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
+            high = math.nextafter(high, math.inf) if math.isfinite(high) else high
+    kind = FILTER_TYPES.get(name, operand.type)
+    dtype = np.bool_ if kind is Type.BOOL else np.float64
+    result = Quantity(kind, *(np.full(len(where), end, dtype) for end in (low, value, high)))
     if name != "avg":
-        return total
-    size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))
-    return by_corners("/", [total, size], total.type)
+        return result
+    return by_corners("/", [result, Quantity.exact(Type.INT, np.array([len(states)]))], kind)
 
 
 def _sum(numbers: AnyArray) -> float:
@@ -211,8 +212,3 @@ def _sum(numbers: AnyArray) -> float:
     with np.errstate(invalid="ignore"):
         total = float(np.sum(numbers))
     return math.fsum(numbers) if math.isfinite(total) else total
-
-
-def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:
-    dtype = np.bool_ if kind is Type.BOOL else np.float64
-    return Quantity(kind, *(np.full(len(where), end, dtype=dtype) for end in ends))

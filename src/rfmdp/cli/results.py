@@ -231,10 +231,8 @@ def _say_what_is_missing(question: Property, simulation: rf.Simulation, discount
     """
     bound = getattr(question.parsed.expression, "bound", None)
     if bound is not None:
-        from rfmdp.language.write import write_expression
-
         terminal.complain(
-            f"'{bound.operator} {write_expression(bound.value)}' is left open: a simulation "
+            f"the bound '{bound.operator}' of '{question.text}' is left open: a simulation "
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )
