@@ -211,6 +211,26 @@ def plain_value(text: str) -> bool | int | float | str:
     return text if value is None else value
 
 
+def shown(value: bool | int | float | str) -> str:
+    """Return a value as PRISM writes it; a text is one already.
+
+    >>> shown(True), shown(0.5), shown(math.inf)
+    ('true', '0.5', 'Infinity')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return str(value)
+
+
+def json_number(value: bool | int | float | None) -> Any:
+    """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return shown(value)
+    return value
+
+
 class Experiment(NamedTuple):
     """One run of many: the values of constants, and the radius around all probabilities."""
 
