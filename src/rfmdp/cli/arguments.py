@@ -22,16 +22,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from types import NoneType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NamedTuple,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 import click
 
@@ -66,9 +57,8 @@ class FunctionCommand(click.Command):
     def __init__(self, function: Callable[..., int | None]) -> None:
         self._arguments: list[tuple[str, str]] = []  # with their help
         parameters: list[click.Parameter] = []
-        hints = get_type_hints(function, include_extras=True)
-        for name, parameter in inspect.signature(function).parameters.items():
-            kind, *names, about = get_args(hints[name])
+        for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+            kind, *names, about = get_args(parameter.annotation)
             parameters.append(_parameter(name, kind, parameter.default, names, about))
             if not names:
                 self._arguments.append((name.upper(), about))
