@@ -131,23 +131,13 @@ def _is_exact(sign: str, a: FloatArray, b: FloatArray, result: FloatArray) -> Bo
         shift = result - a  # the error of a sum is a float [Knuth]
         exact = (a - (result - shift)) + ((b if sign == "+" else -b) - shift) == 0.0
         return exact
-    whole = _is_whole(a) & _is_whole(b) & _is_whole(result)
-    scaled = _is_power(b) if sign == "/" else _is_power(a) | _is_power(b)
+    small = ((x == np.floor(x)) & (np.abs(x) < 2.0**45) for x in (a, b, result))
+    whole = reduce(np.logical_and, small)  # a wrong result would not be whole
+    powers = [np.abs(np.frexp(x)[0]) == 0.5 for x in (a, b)]  # of two, or their opposites
+    scaled = powers[1] if sign == "/" else powers[0] | powers[1]
     normal = np.isfinite(result) & (np.abs(result) >= 2.0**-1022)
     exact = whole | (scaled & normal) | (a == 0.0) | (b == 0.0)
     return exact
-
-
-def _is_whole(x: FloatArray) -> BoolArray:
-    """Return where numbers are whole, and so small that a wrong result would not be whole."""
-    whole: BoolArray = (x == np.floor(x)) & (np.abs(x) < 2.0**45)
-    return whole
-
-
-def _is_power(x: FloatArray) -> BoolArray:
-    """Return where numbers are powers of two, or their opposites."""
-    power: BoolArray = np.abs(np.frexp(x)[0]) == 0.5
-    return power
 
 
 FUNCTIONS: dict[str, Callable[..., AnyArray]] = {
