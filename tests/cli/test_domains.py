@@ -13,4 +13,6 @@ def test_domains_on_the_command_line(capsys):
     assert rfmdp(["domains", "chain"]) == 0
     assert "--const M=10,slow=0.4,fast=0.6,as_published=true" in (out := capsys.readouterr().out)
     assert "chain.prism" in out
+    assert rfmdp(["domains", "herman"]) == 0
+    assert "--const N=11,p=1/3" in capsys.readouterr().out  # an expression, as it is given
     assert rfmdp(["domains", "moon"]) == 1

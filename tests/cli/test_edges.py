@@ -304,7 +304,7 @@ def test_a_simulated_threshold_was_not_mentioned(folder, capsys):
     """The mean of one policy decides nothing; a note says who does."""
     words = ["simulate", "m.prism", "--const", "N=3", "--trajectories", "20", "--prop"]
     assert run([*words, 'Pmax>=0.5 [ F "top" ]']) == 0
-    assert "'>= 0.5' is left open" in capsys.readouterr().err
+    assert "the bound '>=' of 'Pmax>=0.5 [ F \"top\" ]' is left open" in capsys.readouterr().err
     assert run([*words, 'Pmax=? [ F "top" ]']) == 0
     assert "decided" not in capsys.readouterr().err
 

@@ -22,7 +22,7 @@ from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import ast as tree
-from rfmdp.language.ast import OPERATORS, Expr, Label, Literal, ModelType, Type
+from rfmdp.language.ast import Expr, Label, Literal, Type
 from rfmdp.language.check import DTYPE, evaluate_states, model_type
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.expressions import fold, nodes, path_operators, type_of, write_expression
@@ -65,8 +65,8 @@ class PropertyEvaluator:
 
     def bounds(self) -> tuple[float, float]:
         """Return bounds of the number that the initial truth value is about, if it is just one."""
-        outermost = nodes(self.prop.expression, leaves=OPERATORS)
-        limits = [getattr(x, "bound", None) for x in outermost if isinstance(x, OPERATORS)]
+        outermost = nodes(self.prop.expression, leaves=tree.OPERATORS)
+        limits = [getattr(x, "bound", None) for x in outermost if isinstance(x, tree.OPERATORS)]
         one_number = len(limits) == 1 and limits[0] is not None
         if not one_number or len(self.bounded) != 1 or len(self.model.initial) != 1:
             return -np.inf, np.inf
@@ -87,7 +87,7 @@ class PropertyEvaluator:
         """Return an expression in all states, as precisely as wanted in those of interest."""
 
         def visit(node: Expr, below: tuple[Quantity | None, ...]) -> Quantity | None:
-            if isinstance(node, OPERATORS):
+            if isinstance(node, tree.OPERATORS):
                 return self._operator(node, interest)
             if isinstance(node, Label):
                 return Quantity.exact(Type.BOOL, self.model.label(node.name))
@@ -97,7 +97,7 @@ class PropertyEvaluator:
             operands = [quantity or self._plain(child, interest) for child, quantity in pairs]
             return combine(node, operands, self.source)
 
-        return fold(expr, visit, leaves=OPERATORS) or self._plain(expr, interest)
+        return fold(expr, visit, leaves=tree.OPERATORS) or self._plain(expr, interest)
 
     def states(self, expr: Expr) -> NamedStates:
         """Return where a state formula holds, with its text; see `decided`."""
@@ -111,7 +111,7 @@ class PropertyEvaluator:
         asked, self.inner = self.inner, Exact()
         truth = self.quantity(expr, np.ones(self.model.states, dtype=np.bool_))
         self.inner, method = asked, asked.name
-        if method != "exact" and any(isinstance(node, OPERATORS) for node in nodes(expr)):
+        if method != "exact" and any(isinstance(node, tree.OPERATORS) for node in nodes(expr)):
             warnings.warn(
                 "A formula inside another is decided by the exact method, not by "
                 f"{method}: the value can differ from one by {method} alone.",
@@ -218,7 +218,7 @@ class PropertyEvaluator:
 
     def _check_depth(self) -> None:
         def depth(node: Expr, below: tuple[int, ...]) -> int:
-            return max(below, default=0) + isinstance(node, OPERATORS)
+            return max(below, default=0) + isinstance(node, tree.OPERATORS)
 
         expr = self.prop.expression
         if fold(expr, depth) > DEEPEST:
@@ -244,10 +244,10 @@ def _quantity(solution: Solution, negated: bool) -> Quantity:
     lower = np.full_like(solution.value, -np.inf) if solution.lower is None else solution.lower
     upper = np.full_like(solution.value, np.inf) if solution.upper is None else solution.upper
     kind = model_type(solution.model)
-    if kind is ModelType.DTMC and solution.status is Status.CERTIFIED:
+    if kind is tree.ModelType.DTMC and solution.status is Status.CERTIFIED:
         return Quantity(Type.DOUBLE, lower, solution.value, upper)
     spec = solution.spec
-    low = spec.nature is not MAX if kind is ModelType.IDTMC else spec.agent is MAX
+    low = spec.nature is not MAX if kind is tree.ModelType.IDTMC else spec.agent is MAX
     if (solution.lower if low else solution.upper) is None:  # the method proves the other side
         low = not low
     quantity = Quantity(Type.DOUBLE, lower, lower if low else upper, upper)

@@ -12,10 +12,9 @@ Probabilities that do not sum to one when they are read so are refused.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import chain, compress, product as combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,19 +73,13 @@ def exact_values(solution: Solution, where: BoolArray) -> Values:
     }
 
 
-@dataclass(eq=False)
-class _Row:
+class _Row(NamedTuple):
     """A row in fractions."""
 
     paid: Fraction
     targets: list[int]
     sets: list[list[Vector]]  # by their vertices
-
-    @cached_property
-    def certain(self) -> set[int]:
-        """The successors that nature cannot avoid."""
-        supports = (compress(self.targets, product(p)) for p in combinations(*self.sets))
-        return set.intersection(*map(set, supports))
+    certain: set[int]  # successors that nature cannot avoid
 
 
 class _Game:
@@ -95,21 +88,17 @@ class _Game:
     def __init__(
         self, problem: Problem, solution: Solution, start: BoolArray, settled: BoolArray
     ) -> None:
-        self._problem, self._bits = problem, BITS
+        self._problem, self._bits, self._transitions = problem, BITS, TRANSITIONS
         self._reward = solution.spec.objective.reward_name
         self._vertices: dict[int, list[Vector]] = {}
         self.rows: dict[int, list[_Row]] = {}  # of every state
-        states, transitions = np.flatnonzero(start & ~settled).tolist(), 0
+        states: list[int] = np.flatnonzero(start & ~settled).tolist()
         for s in states:  # which grow
             if s in self.rows:
                 continue
             numbers = range(*problem.model.row_ptr[s : s + 2])
             self.rows[s] = [self._row(r, s) for r in numbers]
-            for row in self.rows[s]:
-                transitions += len(row.targets) * math.prod(map(len, row.sets))
-                states += [t for t in row.targets if not settled[t]]
-            if transitions > TRANSITIONS:
-                raise TooHardError
+            states += [t for row in self.rows[s] for t in row.targets if not settled[t]]
 
     def worth(self, row: _Row, value: Values) -> Fraction:
         """Return what a row is worth if states are worth so much; give up after much work."""
@@ -134,7 +123,12 @@ class _Game:
             paid = read(rewards.row[row]) + read(rewards.state[state])
         ids = model.row_marginals[segment(model.marginal_ptr, row)].tolist()
         targets = model.successors[segment(model.successor_ptr, row)].tolist()
-        return _Row(paid, targets, [self._set(j) for j in ids])
+        sets = [self._set(j) for j in ids]
+        self._transitions -= len(targets) * math.prod(map(len, sets))
+        if self._transitions < 0:
+            raise TooHardError
+        supports = (set(compress(targets, product(p))) for p in combinations(*sets))
+        return _Row(paid, targets, sets, set.intersection(*supports))
 
     def _set(self, j: int) -> list[Vector]:
         if j not in self._vertices:

@@ -131,23 +131,13 @@ def _is_exact(sign: str, a: FloatArray, b: FloatArray, result: FloatArray) -> Bo
         shift = result - a  # the error of a sum is a float [Knuth]
         exact = (a - (result - shift)) + ((b if sign == "+" else -b) - shift) == 0.0
         return exact
-    whole = _is_whole(a) & _is_whole(b) & _is_whole(result)
-    scaled = _is_power(b) if sign == "/" else _is_power(a) | _is_power(b)
+    small = ((x == np.floor(x)) & (np.abs(x) < 2.0**45) for x in (a, b, result))
+    whole = reduce(np.logical_and, small)  # a wrong result would not be whole
+    powers = [np.abs(np.frexp(x)[0]) == 0.5 for x in (a, b)]  # of two, or their opposites
+    scaled = powers[1] if sign == "/" else powers[0] | powers[1]
     normal = np.isfinite(result) & (np.abs(result) >= 2.0**-1022)
     exact = whole | (scaled & normal) | (a == 0.0) | (b == 0.0)
     return exact
-
-
-def _is_whole(x: FloatArray) -> BoolArray:
-    """Return where numbers are whole, and so small that a wrong result would not be whole."""
-    whole: BoolArray = (x == np.floor(x)) & (np.abs(x) < 2.0**45)
-    return whole
-
-
-def _is_power(x: FloatArray) -> BoolArray:
-    """Return where numbers are powers of two, or their opposites."""
-    power: BoolArray = np.abs(np.frexp(x)[0]) == 0.5
-    return power
 
 
 FUNCTIONS: dict[str, Callable[..., AnyArray]] = {
@@ -192,18 +182,19 @@ def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray
     if name in ("state", "first"):
         states = states[:1]
     chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
-    kind, result = operand.type, FILTER_TYPES.get(name, operand.type)
     if name in REDUCTIONS:
-        return _spread(result, [REDUCTIONS[name](x) for x in chosen], where)
-    low, value, high = map(_sum, chosen)
-    if kind is not Type.INT:
-        low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
-        high = math.nextafter(high, math.inf) if math.isfinite(high) else high
-    total = _spread(result, [low, value, high], where)
+        low, value, high = (REDUCTIONS[name](x) for x in chosen)
+    else:
+        low, value, high = map(_sum, chosen)
+        if operand.type is not Type.INT:
+            low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
+            high = math.nextafter(high, math.inf) if math.isfinite(high) else high
+    kind = FILTER_TYPES.get(name, operand.type)
+    dtype = np.bool_ if kind is Type.BOOL else np.float64
+    result = Quantity(kind, *(np.full(len(where), end, dtype) for end in (low, value, high)))
     if name != "avg":
-        return total
-    size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))
-    return by_corners("/", [total, size], total.type)
+        return result
+    return by_corners("/", [result, Quantity.exact(Type.INT, np.array([len(states)]))], kind)
 
 
 def _sum(numbers: AnyArray) -> float:
@@ -211,8 +202,3 @@ def _sum(numbers: AnyArray) -> float:
     with np.errstate(invalid="ignore"):
         total = float(np.sum(numbers))
     return math.fsum(numbers) if math.isfinite(total) else total
-
-
-def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:
-    dtype = np.bool_ if kind is Type.BOOL else np.float64
-    return Quantity(kind, *(np.full(len(where), end, dtype=dtype) for end in ends))

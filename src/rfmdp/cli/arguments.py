@@ -22,16 +22,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from types import NoneType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NamedTuple,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 import click
 
@@ -66,9 +57,8 @@ class FunctionCommand(click.Command):
     def __init__(self, function: Callable[..., int | None]) -> None:
         self._arguments: list[tuple[str, str]] = []  # with their help
         parameters: list[click.Parameter] = []
-        hints = get_type_hints(function, include_extras=True)
-        for name, parameter in inspect.signature(function).parameters.items():
-            kind, *names, about = get_args(hints[name])
+        for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+            kind, *names, about = get_args(parameter.annotation)
             parameters.append(_parameter(name, kind, parameter.default, names, about))
             if not names:
                 self._arguments.append((name.upper(), about))
@@ -209,6 +199,26 @@ def plain_value(text: str) -> bool | int | float | str:
         return int(text) if len(text) < 20 else text
     value = finite_number(text)
     return text if value is None else value
+
+
+def shown(value: bool | int | float | str) -> str:
+    """Return a value as PRISM writes it; a text is one already.
+
+    >>> shown(True), shown(0.5), shown(math.inf)
+    ('true', '0.5', 'Infinity')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return str(value)
+
+
+def json_number(value: bool | int | float | None) -> Any:
+    """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return shown(value)
+    return value
 
 
 class Experiment(NamedTuple):

@@ -17,7 +17,6 @@ import numpy as np
 import rfmdp as rf
 from rfmdp.cli import arguments as args, terminal
 from rfmdp.cli.models import command_line, property_and_blueprint
-from rfmdp.cli.solve import json_number
 from rfmdp.domains import find
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.learning.run import Progress
@@ -254,12 +253,14 @@ def _run_record(run: rf.Run, seed: int) -> dict[str, Any]:
     """
     mean = run.mean_guarantee  # over random starts
     points = [asdict(point).items() for point in run.history]
-    history = [{k: None if math.isnan(v) else json_number(v) for k, v in point} for point in points]
+    history = [
+        {k: None if math.isnan(v) else args.json_number(v) for k, v in point} for point in points
+    ]
     return {
         "seed": seed,
         **history[-1],
-        "guarantee": json_number(run.guarantee),
-        "mean_guarantee": None if math.isnan(mean) else json_number(mean),
+        "guarantee": args.json_number(run.guarantee),
+        "mean_guarantee": None if math.isnan(mean) else args.json_number(mean),
         "alarms": list(run.alarms),
         "checks": list(run.checks),
         "beta": run.beta,

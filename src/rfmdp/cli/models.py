@@ -111,10 +111,8 @@ def _description(domain: Domain) -> Iterator[str]:
     for title, version in domain.versions.items():
         yield ""
         yield f"{title:<11}{version.states:,} states, {version.transitions:,} transitions"
-        words = {
-            k: str(x).lower() if isinstance(x, bool) else x for k, x in version.constants.items()
-        }
-        yield f"{'':<11}--const {','.join(f'{key}={word}' for key, word in words.items())}"
+        words = ",".join(f"{name}={args.shown(x)}" for name, x in version.constants.items())
+        yield f"{'':<11}--const {words}"
     if domain.differences:
         yield from ("", *textwrap.wrap(f"As published: {domain.differences}", WIDTH))
     yield from ("", f"file       {domain.path}")
@@ -225,8 +223,7 @@ def rebuilt(model: str, constants: Mapping[str, str], result: str) -> rf.Factore
     blueprint, named = read_blueprint(model), dict(constants)
     if blueprint.parsed is not None:
         missing = blueprint.parsed.open - set(constants)
-        unset = {k: x for k, x in origin.constants.items() if k in missing}
-        named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in unset.items()}
+        named |= {k: args.shown(x) for k, x in origin.constants.items() if k in missing}
     if kind == "domain":
         named.setdefault("radius", repr(sets["radius"]))
     built = written(blueprint.build_for(None, named))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -103,7 +104,6 @@ def evaluate(
     `solve`: Pmaxmin has the worst one, Pmax the best. Exit code 0: all certified, 2: not all.
     """
     from rfmdp.cli.models import property_and_model
-    from rfmdp.cli.solve import json_number, proven_side
     from rfmdp.temporal.product import on_product
 
     request, subject = property_and_model(model, props, prop, const, radius)
@@ -119,10 +119,15 @@ def evaluate(
         ):  # fmt: skip
             solution = rf.evaluate(world, chosen, spec, nature=nature, limits=rf.Limits(precision))
             bounds = solution.at_initial()
-            ends = {"lower": json_number(bounds.lower), "upper": json_number(bounds.upper)}
+            ends = {
+                "lower": args.json_number(bounds.lower),
+                "upper": args.json_number(bounds.upper),
+            }
             rows[name] = ends | {"status": solution.status.name.lower()}
             if name == ("worst" if spec.robust else "best"):
-                result = proven_side(bounds, spec.agent)
+                side = bounds.lower if spec.agent is rf.MAX else bounds.upper
+                proven = math.isfinite(side) or bounds.width == 0.0
+                result = args.shown(side) if proven else "nothing proven"
     if as_json:
         print(json.dumps({"property": request.text, "policy": policy, **rows}))
     else:
@@ -222,10 +227,8 @@ def _say_what_is_missing(question: Property, simulation: rf.Simulation, discount
     """
     bound = getattr(question.parsed.expression, "bound", None)
     if bound is not None:
-        from rfmdp.language.expressions import write_expression
-
         terminal.complain(
-            f"'{bound.operator} {write_expression(bound.value)}' is left open: a simulation "
+            f"the bound '{bound.operator}' of '{question.text}' is left open: a simulation "
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import rfmdp as rf
-from rfmdp.answers.answer import Answer, Answered, Built, Failed, Value, work_of
+from rfmdp.answers.answer import Answer, Answered, Built, Failed, work_of
 from rfmdp.answers.property import Property
 from rfmdp.cli import arguments as args, models, terminal
 from rfmdp.errors import ModelError, RfmdpError
@@ -276,9 +276,9 @@ def answer_record(
         "property": answer.text,
         "method": method,
         "status": answer.status.name.lower(),
-        "value": json_number(answer.value),
-        "lower": json_number(answer.lower),
-        "upper": json_number(answer.upper),
+        "value": args.json_number(answer.value),
+        "lower": args.json_number(answer.lower),
+        "upper": args.json_number(answer.upper),
         "precision": answer.precision,
         "states": model.states,
         "rows": model.rows,
@@ -292,7 +292,7 @@ def answer_record(
 
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
     """Give the table of one answer, and the line `Result: VALUE`."""
-    ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
+    ends = [args.shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     table = {
         "property": title or answer.text,
         "nature": answer.nature,
@@ -330,42 +330,16 @@ def _result(answer: Answer) -> str:
     """
     value, low, high = answer.value, answer.lower, answer.upper
     if answer.type is Type.BOOL:
-        return "undecided" if value is None else shown(value)
+        return "undecided" if value is None else args.shown(value)
     if value is None:
         both = low is not None and high is not None
         return f"nothing proven{f' but [{low!r}, {high!r}]' if both else ''}"
     if answer.certified:
         plain = isinstance(value, float) and math.isfinite(value)
         ends = (low or 0.0, high or 0.0)
-        return (shared_digits(*ends, answer.side) if plain else None) or shown(value)
+        return (shared_digits(*ends, answer.side) if plain else None) or args.shown(value)
     if answer.side == 0:
-        return f"{shown(value)} (not certified)"
+        return f"{args.shown(value)} (not certified)"
     name, other, end = ("a lower", "upper", high) if answer.side < 0 else ("an upper", "lower", low)
-    rest = "side is not proven" if end is None else f"one is {shown(end)}"
-    return f"{shown(value)} ({name} bound: the {other} {rest})"
-
-
-def proven_side(bounds: rf.Bounds, agent: rf.Direction) -> str:
-    """Return the side that an agent is guaranteed, or the words that nothing is proven."""
-    side = bounds.lower if agent is rf.MAX else bounds.upper
-    return shown(side) if math.isfinite(side) or bounds.width == 0.0 else "nothing proven"
-
-
-def shown(value: Value) -> str:
-    """Return a value as PRISM writes it.
-
-    >>> shown(True), shown(0.5), shown(math.inf)
-    ('true', '0.5', 'Infinity')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
-
-
-def json_number(value: Value | None) -> Any:
-    """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return shown(value)
-    return value
+    rest = "side is not proven" if end is None else f"one is {args.shown(end)}"
+    return f"{args.shown(value)} ({name} bound: the {other} {rest})"
