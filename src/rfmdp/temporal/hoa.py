@@ -186,13 +186,7 @@ def read_automaton(path: str | PathLike[str]) -> HoaAutomaton:
 
 
 def translate(tree: Tree, text: str) -> HoaAutomaton:
-    """Return Spot's automaton of a formula, whose atoms are its propositions p0, p1, ...
-
-    Raises
-    ------
-    UnsupportedError
-        If Spot is not installed, or has no answer.
-    """
+    """Return Spot's automaton of a formula, whose atoms are its propositions p0, p1, ..."""
     formula = written(normal(_unbounded(tree)), "p{}".format)
     try:
         result = subprocess.run(

@@ -180,10 +180,7 @@ def _closer_and_closer(
 ) -> BlockBounds:
     """Return bounds of a game in blocks, each solved more precisely until they are close.
 
-    Parameters
-    ----------
-    block : (S,)
-        As `number_blocks` makes them; what is in none is won where `sure` is, by the rows `choice`.
+    Blocks (S,) are those of `number_blocks`; what is in none is won where `sure`, by rows `choice`.
     """
     precision = game.limits.precision / (4.0 * (block.max(initial=0) + 1))
     lower, upper = np.where(block < 0, sure, 0.0), np.where(block < 0, sure, 1.0)

@@ -159,13 +159,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def write_log(model: FactoredMDP, data: DrawnTrajectories, path: str | os.PathLike[str]) -> None:
-    """Write recorded transitions of a model to a .parquet, .arrow or .csv file.
-
-    Raises
-    ------
-    FileError
-        If the ending is another one, or the file cannot be written.
-    """
+    """Write recorded transitions of a model to a .parquet, .arrow or .csv file."""
     library = arrow()
     check_ending(path)
     writer = {
