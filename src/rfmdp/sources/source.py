@@ -140,7 +140,6 @@ def unknown_move(
     *,
     parents: Sequence[str] = (),
     effects: Sequence[Effect] | None = None,
-    prior: Interval | None = None,
 ) -> Move:
     """Return a move with an unknown distribution for every combination of values of its parents.
 
@@ -155,8 +154,6 @@ def unknown_move(
     effects
         The possible outcomes, each a function from states to new values; by default all values
         of the variable.
-    prior
-        What is known of each of the distributions; by default nothing.
 
     Examples
     --------
@@ -172,11 +169,6 @@ def unknown_move(
             )
     low, high = variables.get(variable, (0, 0))
     outcomes = len(effects) if effects else high - low + 1
-    if prior is not None and prior.size != outcomes:
-        raise ModelError(
-            f"unknown_move: the prior of {variable} must have {outcomes} outcomes, found "
-            f"{prior.size}."
-        )
     sizes = [variables[name][1] - variables[name][0] + 1 for name in parents]
     if math.prod(sizes) > MOST:
         raise UnsupportedError(
@@ -194,9 +186,7 @@ def unknown_move(
         return effects[outcome](states) if effects else {variable: low + outcome}
 
     # each is an object of its own: the same one would be the same unknown
-    bounds = unknown(outcomes) if prior is None else prior
-    sets = [Interval(bounds.lower, bounds.upper) for _ in range(math.prod(sizes))]
-    return Move(variable, sets, effect, identify)
+    return Move(variable, [unknown(outcomes) for _ in range(math.prod(sizes))], effect, identify)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
