@@ -218,8 +218,6 @@ class Paid:
 
 Payer: TypeAlias = Callable[[IntArray, IntArray], Paid]
 # what the new visits of some rows paid, by rows (N,) and visits (N,)
-
-
 Sampler: TypeAlias = Callable[[Trajectories, IntArray, Tally], tuple[int, int]]
 # draws until an identifier's total reaches its limit (M,), adds to a tally, and returns the numbers
 # of trajectories and steps; trajectory i of a seed is always the same

@@ -112,11 +112,9 @@ class HoaAutomaton(Automaton[tuple[int, int]]):
         """Return colours of one place as a priority of which the largest decides, and is even."""
         if any(colour >= self._sets for colour in colours):
             raise ValueError("a colour is out of range")
-        if self._largest:
-            priority = 2 + max(colours, default=-1)
-        else:
-            last = 2 * (self._sets // 2 + 1)
-            priority = last + 2 - min(colours, default=self._sets)
+        priority = 2 + max(colours, default=-1)
+        if not self._largest:
+            priority = 2 * (self._sets // 2 + 2) - min(colours, default=self._sets)
         return priority if self._even else priority + 1
 
     def _read_body(self, text: str) -> None:

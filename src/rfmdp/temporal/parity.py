@@ -45,8 +45,7 @@ ROUNDED = 1e-12  # of a radius of polytopes
 PAYOFF = "payoff"
 WON = 1  # a block with an odd number is won by staying, one with an even number is lost
 
-Solve = Callable[..., Solution]
-"""Called as solve(model, specification, limits=limits, states=states)."""
+Solve = Callable[..., Solution]  # called as solve(model, spec, limits=limits, states=states)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
