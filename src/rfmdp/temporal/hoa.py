@@ -8,12 +8,6 @@ automaton here is a state of the text, and the priority with which it was entere
 Spot (package `spottl`, extra `ltl`) makes such texts of LTL formulas. It has another licence than
 this package, so it is never imported here: it runs in a process of its own, and the two exchange a
 formula and a text.
-
->>> text = '''HOA: v1  States: 1  Start: 0  AP: 1 "a"  acc-name: Buchi  Acceptance: 1 Inf(0)
-...            --BODY-- State: 0 [0] 0 {0} [!0] 0 --END--'''
->>> automaton = HoaAutomaton(text)
->>> [automaton.priority(automaton.step(0, (holds,))) for holds in (True, False)]
-[2, 1]
 """
 
 from __future__ import annotations
