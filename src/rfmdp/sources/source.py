@@ -10,11 +10,8 @@ A narrower set is prior knowledge: what is learned is intersected with it.
 A model in which every set is a point is a truth: the learner sees none of its numbers. It may only
 know which of them are equal (for ties). If some set is no point, all sets are knowledge.
 
-    variables = {"a": (0, 1), "b": (0, 1)}
-    wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
-
-is a dynamic Bayesian network. Moves that are made for each action are unknowns of their own for
-each action; a move that several actions share is one unknown.
+Moves of `unknown_move`, with their parents, make a dynamic Bayesian network. Those that are made
+for each action are unknowns of their own; a move that several actions share is one unknown.
 
 A source either draws trajectories under a behaviour that the learner plans, or hands over what was
 recorded (`log.source.Log`). The learner counts outcomes of a *learning model*, which has the states
