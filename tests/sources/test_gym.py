@@ -498,18 +498,17 @@ def test_the_guarantee_is_for_the_worst_of_several_starts():
 
 
 def test_moves_by_parents():
-    """One unknown per combination of parents; effects, priors and mistakes."""
+    """One unknown per combination of parents; effects, what is known of them, and mistakes."""
     names = {"x": (0, 3), "wet": (0, 1)}
     effects = [lambda s: {}, lambda s: {"x": np.minimum(s.x + 1, 3)}]
-    prior = rf.Interval([0.1, 0.5], [0.5, 0.9])
-    move = rf.unknown_move(names, "walk", parents=["wet"], effects=effects, prior=prior)
+    move = rf.unknown_move(names, "walk", parents=["wet"], effects=effects)
+    priors = [rf.Interval([0.1, 0.5], [0.5, 0.9]) for _ in move.marginals]
+    move = replace(move, marginals=priors)
     model = rf.build(names, [rf.Action("go", [move])], initial={"x": 0, "wet": 1})
     assert model.states == 4
-    assert_allclose(model.marginals.lower, prior.lower)
+    assert_allclose(model.marginals.lower, priors[1].lower)
     with pytest.raises(rf.ModelError, match="must be one of the variables x, wet"):
         rf.unknown_move(names, "x", parents=["dry"])
-    with pytest.raises(rf.ModelError, match="must have 4 outcomes, found 2"):
-        rf.unknown_move(names, "x", prior=prior)
 
 
 def test_environments_are_opened_by_name(capsys):

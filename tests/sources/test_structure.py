@@ -149,8 +149,8 @@ def test_index_finds_states_and_rows(dense, monkeypatch):
     monkeypatch.setattr(index_module, "DENSE", dense)
     model = coin()
     index = Index(model)
-    values = np.array([[0], [1], [2], [3], [-1]])
-    assert index.states(values).tolist() == [*(model.find(x=x) for x in range(3)), -1, -1]
+    found = [index.state([x]) for x in (0, 1, 2, 3, -1)]
+    assert found == [*(model.find(x=x) for x in range(3)), -1, -1]
     risky = model.actions.index("risky")
     row = int(index.rows[model.find(x=0), risky])
     assert model.row_name(row) == "(x=0), action risky"

@@ -195,7 +195,9 @@ def _joined(
         if not contexts.tested:
             continue
         ids, log_e = e_values(contexts)
-        logs.append(joined(log_e, contexts.tested))
+        # the product of 1 + (e - 1) / tested; e-values that miss are 1
+        rest = math.log1p(-1.0 / contexts.tested) if contexts.tested > 1 else -math.inf
+        logs.append(float(np.logaddexp(rest, log_e - math.log(contexts.tested)).sum()))
         tested += contexts.tested
         if len(ids) and log_e.max() > most:
             most = float(log_e.max())
@@ -318,12 +320,6 @@ def e_values(contexts: Contexts) -> tuple[IntArray, FloatArray]:
     logs = log_e_values(x[cells].astype(np.float64), n[cells], group_ptr)
     means = np.logaddexp.reduceat(logs, first[:-1]) - np.log(segment_lengths(first))
     return ids, means
-
-
-def joined(log_e: FloatArray, tested: int) -> float:
-    """Return the logarithm of the product of 1 + (e - 1) / tested; e-values that miss are 1."""
-    rest = math.log1p(-1.0 / tested) if tested > 1 else -math.inf
-    return float(np.logaddexp(rest, log_e - math.log(tested)).sum())
 
 
 def log_e_values(x: FloatArray, n: FloatArray, ptr: IntArray) -> FloatArray:

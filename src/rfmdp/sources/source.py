@@ -10,11 +10,8 @@ A narrower set is prior knowledge: what is learned is intersected with it.
 A model in which every set is a point is a truth: the learner sees none of its numbers. It may only
 know which of them are equal (for ties). If some set is no point, all sets are knowledge.
 
-    variables = {"a": (0, 1), "b": (0, 1)}
-    wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
-
-is a dynamic Bayesian network. Moves that are made for each action are unknowns of their own for
-each action; a move that several actions share is one unknown.
+Moves of `unknown_move`, with their parents, make a dynamic Bayesian network. Those that are made
+for each action are unknowns of their own; a move that several actions share is one unknown.
 
 A source either draws trajectories under a behaviour that the learner plans, or hands over what was
 recorded (`log.source.Log`). The learner counts outcomes of a *learning model*, which has the states
@@ -140,7 +137,6 @@ def unknown_move(
     *,
     parents: Sequence[str] = (),
     effects: Sequence[Effect] | None = None,
-    prior: Interval | None = None,
 ) -> Move:
     """Return a move with an unknown distribution for every combination of values of its parents.
 
@@ -155,8 +151,6 @@ def unknown_move(
     effects
         The possible outcomes, each a function from states to new values; by default all values
         of the variable.
-    prior
-        What is known of each of the distributions; by default nothing.
 
     Examples
     --------
@@ -172,11 +166,6 @@ def unknown_move(
             )
     low, high = variables.get(variable, (0, 0))
     outcomes = len(effects) if effects else high - low + 1
-    if prior is not None and prior.size != outcomes:
-        raise ModelError(
-            f"unknown_move: the prior of {variable} must have {outcomes} outcomes, found "
-            f"{prior.size}."
-        )
     sizes = [variables[name][1] - variables[name][0] + 1 for name in parents]
     if math.prod(sizes) > MOST:
         raise UnsupportedError(
@@ -194,9 +183,7 @@ def unknown_move(
         return effects[outcome](states) if effects else {variable: low + outcome}
 
     # each is an object of its own: the same one would be the same unknown
-    bounds = unknown(outcomes) if prior is None else prior
-    sets = [Interval(bounds.lower, bounds.upper) for _ in range(math.prod(sizes))]
-    return Move(variable, sets, effect, identify)
+    return Move(variable, [unknown(outcomes) for _ in range(math.prod(sizes))], effect, identify)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,8 +215,6 @@ class Paid:
 
 Payer: TypeAlias = Callable[[IntArray, IntArray], Paid]
 # what the new visits of some rows paid, by rows (N,) and visits (N,)
-
-
 Sampler: TypeAlias = Callable[[Trajectories, IntArray, Tally], tuple[int, int]]
 # draws until an identifier's total reaches its limit (M,), adds to a tally, and returns the numbers
 # of trajectories and steps; trajectory i of a seed is always the same

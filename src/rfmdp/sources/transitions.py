@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,13 +74,11 @@ class Index:
                 "different names, so that an observed action says which it is."
             )
 
-    def states(self, values: AnyArray) -> IntArray:
-        """Return the states (N,) with the given values (N, variables); -1 where there is none."""
-        packing = self.packing
-        numbers = np.asarray(values, dtype=np.int64)
-        inside = ((numbers >= packing.low) & (numbers < packing.low + packing.radix)).all(axis=1)
-        codes = np.where(inside, packing.pack(numbers)[:, 0], 0)
-        return np.where(inside, self.coded(codes), -1).astype(np.int64)
+    def state(self, values: Sequence[int]) -> int:
+        """Return the state with these values of the variables; -1 if there is none."""
+        packing, line = self.packing, np.array([values], dtype=np.int64)
+        inside = ((line >= packing.low) & (line < packing.low + packing.radix)).all()
+        return int(self.coded(packing.pack(line)[:, 0])[0]) if inside else -1
 
 
 def absorbing(model: FactoredMDP) -> BoolArray:

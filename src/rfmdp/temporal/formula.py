@@ -189,11 +189,9 @@ def normal(tree: Tree, negated: bool = False) -> Tree:
     raise AssertionError(tree)
 
 
-def _literal(f: Tree) -> Obligation:
-    return frozenset({frozenset({f})})
-
-
-def _obligation(f: Tree, part: Callable[[Tree], Obligation] = _literal) -> Obligation:
+def _obligation(
+    f: Tree, part: Callable[[Tree], Obligation] = lambda f: frozenset({frozenset({f})})
+) -> Obligation:
     """Return a formula in normal form as a Boolean function of the parts that & and | join."""
     match f:
         case ("true",):

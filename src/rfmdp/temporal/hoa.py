@@ -8,12 +8,6 @@ automaton here is a state of the text, and the priority with which it was entere
 Spot (package `spottl`, extra `ltl`) makes such texts of LTL formulas. It has another licence than
 this package, so it is never imported here: it runs in a process of its own, and the two exchange a
 formula and a text.
-
->>> text = '''HOA: v1  States: 1  Start: 0  AP: 1 "a"  acc-name: Buchi  Acceptance: 1 Inf(0)
-...            --BODY-- State: 0 [0] 0 {0} [!0] 0 --END--'''
->>> automaton = HoaAutomaton(text)
->>> [automaton.priority(automaton.step(0, (holds,))) for holds in (True, False)]
-[2, 1]
 """
 
 from __future__ import annotations
@@ -112,11 +106,9 @@ class HoaAutomaton(Automaton[tuple[int, int]]):
         """Return colours of one place as a priority of which the largest decides, and is even."""
         if any(colour >= self._sets for colour in colours):
             raise ValueError("a colour is out of range")
-        if self._largest:
-            priority = 2 + max(colours, default=-1)
-        else:
-            last = 2 * (self._sets // 2 + 1)
-            priority = last + 2 - min(colours, default=self._sets)
+        priority = 2 + max(colours, default=-1)
+        if not self._largest:
+            priority = 2 * (self._sets // 2 + 2) - min(colours, default=self._sets)
         return priority if self._even else priority + 1
 
     def _read_body(self, text: str) -> None:
@@ -186,13 +178,7 @@ def read_automaton(path: str | PathLike[str]) -> HoaAutomaton:
 
 
 def translate(tree: Tree, text: str) -> HoaAutomaton:
-    """Return Spot's automaton of a formula, whose atoms are its propositions p0, p1, ...
-
-    Raises
-    ------
-    UnsupportedError
-        If Spot is not installed, or has no answer.
-    """
+    """Return Spot's automaton of a formula, whose atoms are its propositions p0, p1, ..."""
     formula = written(normal(_unbounded(tree)), "p{}".format)
     try:
         result = subprocess.run(

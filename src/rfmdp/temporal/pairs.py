@@ -50,10 +50,7 @@ def better_policy(
 ) -> IntArray | None:
     """Return a policy (S,) that is better than one with a value (S,); None if none was found.
 
-    Parameters
-    ----------
-    open_ : (S,)
-        Where staying for ever is neither won nor lost whatever happens.
+    open_ : (S,) where staying for ever is neither won nor lost whatever happens
     """
     model, graph, spec, sign = game.model, Graph(game.model), game.spec, game.spec.agent.sign
     worth = _worth(game, value)

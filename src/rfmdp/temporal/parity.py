@@ -45,8 +45,7 @@ ROUNDED = 1e-12  # of a radius of polytopes
 PAYOFF = "payoff"
 WON = 1  # a block with an odd number is won by staying, one with an even number is lost
 
-Solve = Callable[..., Solution]
-"""Called as solve(model, specification, limits=limits, states=states)."""
+Solve = Callable[..., Solution]  # called as solve(model, spec, limits=limits, states=states)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,10 +179,7 @@ def _closer_and_closer(
 ) -> BlockBounds:
     """Return bounds of a game in blocks, each solved more precisely until they are close.
 
-    Parameters
-    ----------
-    block : (S,)
-        As `number_blocks` makes them; what is in none is won where `sure` is, by the rows `choice`.
+    Blocks (S,) are those of `number_blocks`; what is in none is won where `sure`, by rows `choice`.
     """
     precision = game.limits.precision / (4.0 * (block.max(initial=0) + 1))
     lower, upper = np.where(block < 0, sure, 0.0), np.where(block < 0, sure, 1.0)

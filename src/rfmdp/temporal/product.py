@@ -107,13 +107,7 @@ def solve_temporal(model: FactoredMDP, spec: Spec, interest: BoolArray, solve: S
 
 
 def with_automaton(spec: Spec, automaton: HoaAutomaton | None) -> Spec:
-    """Return a specification whose path formula means what an automaton says.
-
-    Raises
-    ------
-    ModelError
-        If there is an automaton, but no formula that needs one.
-    """
+    """Return a specification whose path formula means what an automaton says, if there is one."""
     if automaton is None:
         return spec
     if not isinstance(spec.objective, Temporal):
@@ -147,17 +141,7 @@ def make_product(
 ) -> Product:
     """Return the reachable product of a model with the automaton of a formula.
 
-    Parameters
-    ----------
-    first : (S,)
-        Where plays begin, beside the initial states.
-
-    Raises
-    ------
-    UnsupportedError
-        If the formula is neither co-safe nor safe, nor made of such, and there is no Spot.
-    ResourceError
-        If the product does not fit into memory.
+    first : (S,) where plays begin, beside the initial states
     """
     formula = request.formula
     automaton = getattr(request, "automaton", None)

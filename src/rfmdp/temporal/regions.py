@@ -104,12 +104,8 @@ class CurvedSets(Exception):
 def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Return the open states (S,) in whose components staying for ever is won, and is lost.
 
-    It is if priorities have one parity, or if all players together cannot do otherwise.
-
-    Raises
-    ------
-    CurvedSets
-        If a component has both, and nature can empty an outcome of an Lp ball.
+    It is if priorities have one parity, or if all players together cannot do otherwise. CurvedSets
+    is raised if a component has both, and nature can empty an outcome of an Lp ball.
     """
     if not open_.any():
         return open_, open_
@@ -147,9 +143,7 @@ def stays(graph: Graph, priority: IntArray, open_: BoolArray) -> tuple[BoolArray
 def number_blocks(graph: Graph, won: BoolArray, open_: BoolArray) -> IntArray:
     """Return the blocks (S,) of open states, -1 elsewhere; staying is won where `won` (S,) is.
 
-    Parameters
-    ----------
-    won : the same in all states of a component that one can stay in
+    That is the same in all states of a component that one can stay in.
     """
     if not open_.any():
         return np.full(len(open_), -1, dtype=np.int64)

@@ -151,7 +151,7 @@ class GymSource(Source):
             )
         pairs = list(zip(names, values, strict=True))
         values = [whole(value, f"the value of {name} in {observation!r}") for name, value in pairs]
-        state = int(self._index.states(np.array([values]))[0])
+        state = self._index.state(values)
         if state < 0:
             shown = ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True))
             raise ModelError(

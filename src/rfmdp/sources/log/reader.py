@@ -48,6 +48,7 @@ class Problems:
     def __init__(self) -> None:
         self._rows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._examples: dict[tuple[str, str], str] = {}  # what the first one has
+        self.count = 0
 
     def of(self, table: str, rows: IntArray) -> Note:
         """Return what takes note of faults of a batch, whose rows have these numbers."""
@@ -55,16 +56,12 @@ class Problems:
         def note(kind: str, where: BoolArray, shown: Callable[[int], object] | None = None) -> None:
             at = np.flatnonzero(where)
             if len(at):
+                self.count += len(at)
                 self._rows[table, kind].extend(rows[at].tolist())
                 example = "" if shown is None else f": {shown(int(at[0]))}"
                 self._examples.setdefault((table, kind), example)
 
         return note
-
-    @property
-    def count(self) -> int:
-        """Number of faults of rows."""
-        return sum(map(len, self._rows.values()))
 
     def error(self, advice: str) -> DataError:
         """Return all of them as one error."""

@@ -101,12 +101,8 @@ class Log(Source):
         """Return the counts of a learning model's outcomes, and what its assumptions rest on.
 
         What was paid is noted for `payer`, or compared with what rows must pay: `declared` (R,).
-
-        Raises
-        ------
-        DataError
-            If the data may have been selected by their outcomes: nothing would be guaranteed. If
-            there are none. Or if they contradict the rewards that are declared.
+        DataError says why nothing would be guaranteed: data that may have been selected by their
+        outcomes, none at all, or other rewards than those that are declared.
         """
         if self.selection != "none":
             raise DataError(
@@ -151,13 +147,7 @@ class Log(Source):
         return self.tally(counted)[1].checks(self.level)
 
     def payer(self, reward: str) -> Payer:
-        """Return what rows paid, whatever it is called in the model.
-
-        Raises
-        ------
-        DataError
-            If no column of rewards is named.
-        """
+        """Return what rows paid, whatever it is called in the model; a column must be named."""
         if self._columns.get("reward") is None:
             raise DataError(
                 "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."

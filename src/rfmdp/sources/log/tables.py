@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def open_table(table: Any, number: int) -> list[LogTable]:
     return [LogTable(f"table {number}", library.dataset.dataset(content))]
 
 
-def arrow() -> ModuleType:
+def arrow() -> Any:
     """Return pyarrow, or say how to get it."""
     try:
         import pyarrow
@@ -91,15 +90,14 @@ def arrow() -> ModuleType:
             "Recorded data need pyarrow, which is not installed; install the extra: pip install "
             "'rfmdp[data]'."
         ) from error
-    module: ModuleType = pyarrow
-    return module
+    return pyarrow
 
 
 def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _file(library: ModuleType, path: Path) -> LogTable:
+def _file(library: Any, path: Path) -> LogTable:
     """Return a file; columns of a text are read as texts, so that every odd entry can be named."""
     if not path.exists():
         raise FileError(f"{path}: cannot be read (there is no such file); check the name.")
@@ -159,13 +157,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def write_log(model: FactoredMDP, data: DrawnTrajectories, path: str | os.PathLike[str]) -> None:
-    """Write recorded transitions of a model to a .parquet, .arrow or .csv file.
-
-    Raises
-    ------
-    FileError
-        If the ending is another one, or the file cannot be written.
-    """
+    """Write recorded transitions of a model to a .parquet, .arrow or .csv file."""
     library = arrow()
     check_ending(path)
     writer = {
