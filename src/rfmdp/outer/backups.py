@@ -24,7 +24,7 @@ from rfmdp.outer.task import Operator
 from rfmdp.ragged import entries, owners, segment, segment_all, segment_lengths, starts
 from rfmdp.rounding import expectation_margin, reward_margin
 from rfmdp.sets.vertices import vertices_bulk
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 BUDGET = 1 << 22  # entries of all listed products together
 
@@ -252,14 +252,6 @@ class ProvenBackups:
         return stays, leave, vertex
 
 
-class Choices(NamedTuple):
-    """Explicit choices: the row of each, and the states that it moves to."""
-
-    row: IntArray  # (C,)
-    pointer: IntArray  # (C + 1,)
-    successor: Int32Array  # of all choices, one after the other
-
-
 def lingering_groups(backups: ProvenBackups, value: FloatArray, choice: IntArray) -> Groups:
     """Return the groups in which the lingerer can stay, the other player fixed.
 
@@ -272,52 +264,28 @@ def lingering_groups(backups: ProvenBackups, value: FloatArray, choice: IntArray
     bends = graph.flexible[rows]
     if not bends.any():
         return region.groups if lingers else no_groups(problem.model)
-    if backups.nature_lingers:
-        bent = _vertex_choices(backups.faces, rows[bends])
+    # explicit choices: a row of the agent each, and the states that it moves to
+    model, (pointer, successor), rigid = problem.model, graph.edges.forward[2:], rows[~bends]
+    if backups.nature_lingers:  # one per vertex
+        faces = backups.faces
+        vertices = np.flatnonzero(np.isin(faces.rows, rows[bends])[faces.owner])
+        bent, places = faces.rows[faces.owner[vertices]], entries(faces.entry_ptr, vertices)
+        ends = starts(segment_lengths(faces.entry_ptr)[vertices])
+        moves: AnyArray = faces.successor[places]
+        taken = faces.taken[places]
     else:
-        answers = backups.operator.inner.respond(value, rows[bends])
-        model = problem.model
-        every = _row_choices(rows[bends], model.successor_ptr, model.successors)
-        bent = _select(every, answers > GUESSED)
-    rigid = _row_choices(rows[~bends], *graph.edges.forward[2:])
-    return _staying(problem.model, _join(rigid, bent), region.open)
-
-
-def _row_choices(rows: IntArray, pointer: IntArray, successor: Int32Array) -> Choices:
-    """Return one choice per row, with all its successors."""
-    return Choices(rows, starts(segment_lengths(pointer)[rows]), successor[entries(pointer, rows)])
-
-
-def _vertex_choices(faces: Faces, rows: IntArray) -> Choices:
-    """Return one choice per vertex of some rows, of those that are listed."""
-    vertices = np.flatnonzero(np.isin(faces.rows, rows)[faces.owner])
-    places = entries(faces.entry_ptr, vertices)
-    pointer = starts(segment_lengths(faces.entry_ptr)[vertices])
-    successors = faces.successor[places].astype(np.int32)
-    return _select(
-        Choices(faces.rows[faces.owner[vertices]], pointer, successors), faces.taken[places]
-    )
-
-
-def _select(choices: Choices, keep: BoolArray) -> Choices:
-    """Return the choices with only some of their successors."""
-    return Choices(choices.row, starts(keep)[choices.pointer], choices.successor[keep])
-
-
-def _join(*parts: Choices) -> Choices:
-    """Return the choices of all parts, sorted by row."""
-    row = np.concatenate([p.row for p in parts])
-    sizes = np.concatenate([segment_lengths(p.pointer) for p in parts])
-    successor = np.concatenate([p.successor for p in parts])
+        bent = rows[bends]
+        ends = starts(segment_lengths(model.successor_ptr)[bent])
+        moves = model.successors[entries(model.successor_ptr, bent)]
+        taken = backups.operator.inner.respond(value, bent) > GUESSED
+    row = np.concatenate([rigid, bent])
+    sizes = np.concatenate([segment_lengths(pointer)[rigid], np.diff(starts(taken)[ends])])
+    to = np.concatenate([successor[entries(pointer, rigid)], moves[taken]]).astype(np.int32)
     order = np.argsort(row, kind="stable")
-    return Choices(row[order], starts(sizes[order]), successor[entries(starts(sizes), order)])
-
-
-def _staying(model: FactoredMDP, choices: Choices, inside: BoolArray) -> Groups:
-    """Return the maximal end components of explicit choices (sorted by row) among some states."""
-    row_ptr = starts(np.bincount(model.row_states[choices.row], minlength=model.states))
-    every = np.ones(len(choices.row), dtype=np.bool_)
-    result = end_components(Edges(row_ptr, choices.pointer, choices.successor), every, inside)
-    rows = np.zeros(model.rows, dtype=np.bool_)
-    rows[choices.row[result.rows]] = True
-    return Groups(result.label, rows)
+    to, row = to[entries(starts(sizes), order)], row[order]
+    row_ptr = starts(np.bincount(model.row_states[row], minlength=model.states))
+    edges = Edges(row_ptr, starts(sizes[order]), to)
+    result = end_components(edges, np.ones(len(row), dtype=np.bool_), region.open)
+    stays = np.zeros(model.rows, dtype=np.bool_)
+    stays[row[result.rows]] = True
+    return Groups(result.label, stays)

@@ -76,10 +76,9 @@ class Shifted:
 
     def __init__(self, task: Task, region: Region, side: float, warm: FloatArray | None) -> None:
         self.task, self.region, self.side = task, region, side
-        self.states = np.flatnonzero(region.open)
         self.backups = ProvenBackups(region, task.operator)
+        self.states, self.warm = self.backups.states, warm
         self.guess: Guess | None = None
-        self._warm = warm
 
     def prove(self, shift: float, result: StateBounds) -> bool:
         """Take a candidate as the bound of the side, if that is proven; return whether it is."""
@@ -89,7 +88,7 @@ class Shifted:
         problem = replace(region.problem, reward=region.problem.reward + side * shift)
         moved = replace(task, operator=Operator(problem, task.operator.inner, task.stats))
         search = PolicyIteration(moved, replace(region, problem=problem))
-        self.guess = self.guess or search.start(self._warm)
+        self.guess = self.guess or search.start(self.warm)
         scale = max(largest(self.guess.value[self.states]), largest(problem.reward))
         search.improve(self.guess, max(0.1 * shift / scale, 4.0 * UNIT))
         result.value = np.where(region.open, self.guess.value, region.known)

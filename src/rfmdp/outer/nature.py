@@ -93,15 +93,20 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     ModelError
         If there is no such step.
     """
-    model, nature = solution.explicit_model, solution.spec.nature
-    problem = pose(model, solution.spec)
+    model, spec, nature = solution.explicit_model, solution.spec, solution.spec.nature
+    problem = pose(model, spec)
     rules = solution.policy.rows
     if not 0 <= step < len(rules):
         raise ModelError(f"step must be within 0..{len(rules) - 1}, got {step}.")
     rows = rules[step]
     prepared = Exact().prepare(model, nature)
     stepping = step < len(problem.steps)
-    value = _ahead(solution, problem, step) if stepping else _own_side(solution)
+    if stepping:
+        value = _ahead(solution, problem, step)
+    else:  # nature's own side
+        sides = solution.witness if spec.objective.endless else None
+        side = (sides or (solution.lower, solution.upper))[0 if nature is MAX else 1]
+        value = solution.value if side is None else side
     answers = prepared.marginals(finite(value)[0], rows)
     ends = starts(model.marginals.sizes[model.row_marginals])[model.marginal_ptr]
     begin = starts(segment_lengths(ends)[rows])
@@ -118,13 +123,6 @@ def _empty_rounded(model: FactoredMDP, rows: IntArray, answers: FloatArray) -> N
     _, required = outcome_flags(model.marginals)
     rounded = np.repeat(2.0 * UNIT * segment_lengths(ends)[ids], segment_lengths(ends)[ids])
     answers[(answers <= rounded) & ~required[entries(ends, ids)]] = 0.0
-
-
-def _own_side(solution: Solution) -> FloatArray:
-    side = solution.lower if solution.spec.nature is MAX else solution.upper
-    if solution.spec.objective.endless and solution.witness is not None:
-        side = solution.witness[0 if solution.spec.nature is MAX else 1]
-    return solution.value if side is None else side
 
 
 def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:

@@ -173,8 +173,8 @@ def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> S
     row is met, and one that is hardly ever met no longer makes all bounds above it wide.
     """
     operator, allowed, total = task.operator, region.allowed, 0.0
-    result = StateBounds(*region.trivial_bounds(), np.zeros(len(region.open)), guess.choice)
-    result.value = np.where(region.open, 0.0, region.known)
+    value = np.where(region.open, 0.0, region.known)
+    result = StateBounds(*region.trivial_bounds(), value, guess.choice)
     levels = [(s, entries(operator.model.row_ptr, s)) for s in region.components.levels()]
     try:
         for states, rows in levels:
@@ -182,8 +182,8 @@ def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> S
             q = operator.middle(rows, allowed)
             total += half_width(operator, rows[allowed[rows]], q)
             operator.choose(q, states, guess.choice, guess.value)
-            value = result.value[states] = guess.value[states]
-            result.lower[states], result.upper[states] = value - total, value + total
+            here = result.value[states] = guess.value[states]
+            result.lower[states], result.upper[states] = here - total, here + total
             task.clock.check()
         task.stats.robust_sweeps += 1
         task.clock.tick("solve", total)
