@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 
@@ -19,7 +20,7 @@ from rfmdp import ragged
 from rfmdp.ragged import segment, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
-from rfmdp.verification.margins import UNIT, directed, scaled
+from rfmdp.verification.margins import UNIT, directed, scaled, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
@@ -314,6 +315,45 @@ class Game:
         least = self.rows.exact.minimum(self.rows.ids(row), numbers)
         best = next((turn * x for x in least if x), Fraction(0))
         return GAIN if best > 0 else FAIL if best < 0 else HOLD
+
+
+def long_run(
+    game: Game, bound: FloatArray, bias: FloatArray, side: int
+) -> tuple[BoolArray, BoolArray]:
+    """Return the states (S,) where a bound of a mean is proven, and where it may yet be one.
+
+    Seen from an upper bound u (lower ones are turned round first) with its witness h, every row
+    that counts must
+
+        climb  the mean of u over its successors is less than u here, or
+        keep   that mean is at most u here, and reward + mean of h <= u + h here
+
+    in the worst case if nature opposes the bound. If it helps, one member has to do: for `keep`,
+    one that leads only to states whose u is at most u here. See docs/soundness.md.
+    """
+    turned = copy(game)
+    turned.agent, turned.nature = side * game.agent, side * game.nature
+    u, h = side * bound, side * bias
+    model, state = game.model, game.rows.state
+    turned.reward = turned.rest = np.zeros(model.rows)
+    climbs = turned.signs(u, 1, 1.0, game.allowed)
+    todo = game.allowed & (climbs != GAIN)
+    # what a row pays beyond u, exactly or more
+    first, error = two_sum(side * game.reward, -u[state])
+    turned.reward, turned.rest = first, directed(error, side * game.rest, 1.0)
+    keeps = turned.signs(h, 1, 1.0, todo)
+    if turned.nature == 1:
+        keeps = np.minimum(keeps, climbs)
+    else:  # prove rows again that may lead to states with a larger u, without these
+        most = np.maximum.reduceat(u[model.successors], model.successor_ptr[:-1])
+        again = todo & (most > u[state])
+        for level in np.unique(u[state[again]]):
+            chosen = again & (u[state] == level)
+            keeps[chosen] = turned.signs(np.where(u > level, np.inf, h), 1, 1.0, chosen)[chosen]
+    good = (climbs == GAIN) | (keeps >= HOLD)
+    open_ = good | (climbs == UNKNOWN) | (keeps == UNKNOWN)
+    helps = turned.agent == -1
+    return turned.enough(good, helps, game.allowed), turned.enough(open_, helps, game.allowed)
 
 
 def _possible(batch: Batch, values: FloatArray) -> FloatArray:

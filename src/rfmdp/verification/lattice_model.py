@@ -159,12 +159,6 @@ class Lattice:
             level[ready] = int(level.max()) + 1
         return level
 
-    def level_states(self, level: int) -> BoolArray:
-        """Return the states of a level, (S,); none if there are no levels."""
-        first = self.factors[0].size
-        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
-        return np.repeat(holds, self.states // first)
-
     def move_targets(self, move: int) -> IntArray:
         """Return the local states that a move leads to."""
         return self.targets[self.target_ptr[move] : self.target_ptr[move + 1]]
@@ -188,6 +182,17 @@ class Lattice:
             able = [table != FORBIDDEN for table in self.moves_of(states)]
             where[states] = ~np.logical_and.reduce(able).any(axis=1)
         return where
+
+    def level_states(self, level: int) -> BoolArray:
+        """Return the states of a level, (S,); none if there are no levels."""
+        first = self.factors[0].size
+        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
+        return np.repeat(holds, self.states // first)
+
+    @property
+    def still(self) -> BoolArray:
+        """The states (S,) that are stuck, or in which a clock has come to its end."""
+        return self.stuck | self.level_states(0)
 
     @cached_property
     def faint(self) -> bool:

@@ -17,9 +17,9 @@ many.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,13 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import FORBIDDEN, Fresh, Lattice
-from rfmdp.verification.margins import TINY, UNIT
+from rfmdp.verification.margins import TINY, UNIT, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
-from rfmdp.verification.sets import BOX, L1, POLYTOPE, SINGLETON, Sets
+from rfmdp.verification.sets import BOX, L1
 
 AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
+FEW = 4  # outcomes of boxes and L1 balls whose vertices are all tried
 WRITTEN = 1 << 24  # successors of rows that are written out in a step
 
 Sides = dict[int, FloatArray]
@@ -77,19 +78,20 @@ class _Depth:
 
 
 class Contraction:
-    """Backward steps of a lattice, rounded outwards.
-
-    rounded : whether some payments are sums that no float holds
-    """
+    """Backward steps of a lattice, rounded outwards. What is paid, if anything, is a reward."""
 
     def __init__(
-        self, model: Lattice, agent: int, nature: int, pays: FloatArray, classes: IntArray,
-        discount: float, rounded: bool = False,
+        self, model: Lattice, agent: int, nature: int, paid: tuple[Any, ...] | None = None,
+        discount: float = 1.0,
     ) -> None:  # fmt: skip
-        self.model, self.agent, self.nature = model, agent, nature
-        self.pays, self.classes, self.discount = pays, classes, discount
-        self._exact = not rounded
+        self.model, self.agent, self.nature, self.discount = model, agent, nature, discount
+        nothing = np.zeros(model.states), np.zeros(model.actions, dtype=np.int64), np.zeros(1)
+        of_states, self.classes, of_classes = nothing if paid is None else paid
+        total, lost = two_sum(of_classes, of_states)
+        self.pays = np.stack([*total.reshape(-1, model.states), of_states])  # of stuck states last
+        self._exact = not lost.any()  # else no float holds some sums
         self.rounded = RoundedSets(model.sets, ExactRows(model.sets))
+        self._corners: dict[int, FloatArray] = {}
         sizes = np.diff(model.target_ptr)
         widths = [max(sizes[np.unique(f.moves[f.moves >= 0])], default=1) for f in model.factors]
         self._rounding = UNIT * sum(5.0 * float(w) + 4.0 for w in widths if w > 1)  # of the span
@@ -117,12 +119,9 @@ class Contraction:
         return [*depths, _Depth(outcomes, first.moves, first.sets, ranks, nothing)]
 
     def back(
-        self,
-        after: Sides,
-        rule: IntArray,
-        by_policy: Callable[[int], bool],
+        self, after: Sides, rule: IntArray, by_policy: Callable[[int], bool],
         level: int | None = None,
-    ) -> Sides:
+    ) -> Sides:  # fmt: skip
         """Return bounds before a step; by the rule's actions only on sides that ask for it.
 
         With a level of the clock, those of its states alone; others stay infinite.
@@ -132,15 +131,16 @@ class Contraction:
         size = max(float(np.abs(low).max()), float(np.abs(high).max()))
         middle = 0.5 * (low + high)
         half = max(float((high - middle).max()), float((middle - low).max()))
-        margin = self._rounding * float(middle.max() - middle.min())
+        base = float(middle.min())  # errors are relative to the span
+        margin = self._rounding * (float(middle.max()) - base)
         margin += (len(model.factors) + 4.0) * UNIT * size + TINY * (size > 0.0)
         # a step does not widen bounds around the middle, so that alone is contracted
         before: Sides = {side: np.full(model.states, -self.agent * np.inf) for side in (-1, 1)}
         loose: list[Rows] = []
-        for part in self._leaves(middle, level):
+        for part in self._leaves(self._whole(middle - base), level=level):
             for action in part.actions.tolist():
-                rows = Rows(part.states, np.full(len(part.states), action), part.low[:, 0],
-                             part.high[:, 0])  # fmt: skip
+                rows = Rows(part.states, np.full(len(part.states), action),
+                            part.low[:, 0] + base, part.high[:, 0] + base)  # fmt: skip
                 if part.high is not part.low:
                     wide = rows.high - rows.low > margin
                     loose.append(rows.take(wide))
@@ -163,7 +163,7 @@ class Contraction:
         if self.model.faint or not states.any():
             return np.full(len(states), bool(states.any()))
         where = np.zeros_like(states)
-        for part in self._leaves(-states.astype(np.float64), None):
+        for part in self._leaves(self._whole(-states.astype(np.float64))):
             some = part.low[:, 0] < 0.0
             if rule is not None:
                 some &= np.isin(rule[part.states], part.actions)
@@ -177,30 +177,26 @@ class Contraction:
         exact = ((pays == 0.0) & (self.discount == 1.0)) | ((mean == 0.0) & self._exact)
         return np.asarray(pays + later + side * np.where(exact, 0.0, error))
 
-    def _leaves(self, values: FloatArray, level: int | None) -> Iterator[_Part]:
-        """Yield what is left after all factors: a number per state and action."""
+    def _whole(self, values: FloatArray) -> _Part:
+        """Return values (S,) of what follows, before any factor is contracted."""
         zero = np.zeros(1, dtype=np.int64)
-        everyone = np.arange(self.model.actions)
-        codes = [zero] * len(self._depths)
-        values = values[None]
-        branches = np.arange(len(self._depths[0].fresh.states))
-        if level is not None:
-            states = self._depths[0].fresh.states
-            branches = np.flatnonzero(self.model.level_states(level)[states])
-        yield from self._deeper(0, _Part(values, values, zero, codes, everyone), branches)
+        actions = np.arange(self.model.actions)
+        return _Part(values[None], values[None], zero, [zero] * len(self._depths), actions)
 
-    def _deeper(self, depth: int, part: _Part, branches: IntArray | None = None) -> Iterator[_Part]:
+    def _leaves(self, part: _Part, depth: int = 0, level: int | None = None) -> Iterator[_Part]:
+        """Yield what is left after all factors: a number per state, or of a level, and action."""
         if depth == len(self._depths):
             yield part
             return
-        table = self._depths[depth].moves[:, part.actions]
+        here = self._depths[depth]
+        branches = np.arange(len(here.fresh.states))
+        if level is not None and depth == 0:
+            branches = np.flatnonzero(self.model.level_states(level)[here.fresh.states])
+        table = here.moves[:, part.actions]
         group = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
-        if branches is None:
-            branches = np.arange(len(self._depths[depth].fresh.states))
         for k in range(int(group.max()) + 1):
-            some = part.actions[group == k]
-            for after in self._contracted(self._depths[depth], part, some, branches):
-                yield from self._deeper(depth + 1, after)
+            for after in self._contracted(here, part, part.actions[group == k], branches):
+                yield from self._leaves(after, depth + 1)
 
     def _contracted(
         self, depth: _Depth, part: _Part, actions: IntArray, branches: IntArray
@@ -231,11 +227,12 @@ class Contraction:
         for move in np.unique(moves).tolist():
             at, targets = np.flatnonzero(moves == move), depth.targets[move]
             sides = (part.low,) if part.high is part.low else (part.low, part.high)
-            picked = [side.reshape(-1, depth.size, inner)[line[at][:, None], targets]
+            # (outcomes, lines, what is left)
+            picked = [side.reshape(-1, depth.size, inner)[line[at], targets[:, None]]
                       for side in sides]  # fmt: skip
             if depth.picks:  # of the only line that there is at first; the last fills the others
                 ranks = np.minimum(np.arange(depth.picks), len(targets) - 1)
-                low[at] = picked[0][:, ranks].transpose(0, 2, 1).reshape(len(at), -1)
+                low[at] = picked[0][ranks].transpose(1, 2, 0).reshape(len(at), -1)
                 continue
             below, above = self._means(int(depth.sets[move]), picked[0], picked[-1])
             low[at] = below
@@ -249,43 +246,29 @@ class Contraction:
         return low, high
 
     def _means(self, j: int, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return W (N, fibres) from values (N, outcomes, fibres) by a set; -1: a certain move.
+        """Return W (N, fibres) from values (outcomes, N, fibres) by a set; -1: a certain move.
 
         Rounding is not added here: `back` does that once for all factors.
         """
         if j < 0:
-            below = low[:, 0]
-            return below, below if high is low else high[:, 0]
-        sets = self.model.sets
-        outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
-        if sets.kind[j] == SINGLETON:
-            p = (sets.nominal[outcomes] / math.fsum(sets.nominal[outcomes]))[None, :, None]
-            below = _mean(p, low)
-            return below, below if high is low else _mean(p, high)
-        if sets.kind[j] == BOX and sets.sizes[j] == 2:
-            return self._between(int(sets.ptr[j]), low, high)
-        together = high.sum(axis=2, keepdims=True)
-        return _mean(_worst(sets, j, low), low), _mean(_worst(sets, j, together), high)
-
-    def _between(
-        self, first: int, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the same for a box with two outcomes, by the probability of the first."""
-        lower, upper = self.model.sets.lower, self.model.sets.upper
-        least = max(lower[first], 1.0 - upper[first + 1])
-        most = min(upper[first], 1.0 - lower[first + 1])
-        gap = low[:, 0] - low[:, 1]
-        below = np.minimum(least * gap, most * gap)
-        below += low[:, 1]
-        if high is low:
-            if gap.min() >= 0.0 or gap.max() <= 0.0:  # the same answer in all lines
-                return below, below
-            mixed = (gap.max(axis=1) > 0.0) & (gap.min(axis=1) < 0.0)
-            if not mixed.any():
-                return below, below
-        gap = high[:, 0] - high[:, 1]
-        p = np.where(gap.sum(axis=1) > 0.0, least, most)
-        return below, high[:, 1] + p[:, None] * gap
+            return low[0], low[0] if high is low else high[0]
+        if j not in self._corners:
+            few = self.model.sets.sizes[j] <= FEW or self.model.sets.kind[j] not in (BOX, L1)
+            listed = self.rounded.exact[j].vertices if few else []
+            self._corners[j] = np.array(listed, dtype=np.float64)
+        corners, shape = self._corners[j], low.shape[1:]
+        if len(corners):
+            worth = (corners @ low.reshape(len(low), -1)).reshape(-1, *shape)
+            below, together = worth.min(axis=0), worth
+            if high is not low:
+                together = (corners @ high.reshape(len(high), -1)).reshape(-1, *shape)
+            above = together[together.sum(axis=2).argmin(axis=0), np.arange(shape[0])]
+        else:
+            axis = self.rounded.axis(np.full(shape[0], j))
+            below = axis.least(low.transpose(1, 2, 0))
+            p, _ = axis.point(high.sum(axis=2).T)
+            above = np.einsum("nx,xnf->nf", p, high)
+        return below, below if high is low and np.array_equal(below, above) else above
 
     def _enter(
         self, rows: Rows, before: Sides, rule: IntArray, by_policy: Callable[[int], bool],
@@ -365,42 +348,3 @@ class Contraction:
             ends.append(least + base)
         return Rows(rows.states, rows.actions, np.maximum(rows.low, ends[0]),
                      np.minimum(rows.high, ends[1]))  # fmt: skip
-
-
-def _worst(sets: Sets, j: int, values: FloatArray) -> FloatArray:
-    """Return the member (N, outcomes, fibres) of a set with the least mean of values, each fibre.
-
-    Its numbers are off by no more than some roundings of one. In a box, what is free goes to the
-    outcomes with the least values. In an L1 ball, half of the radius goes from the outcomes with
-    the largest values to the one with the least.
-    """
-    outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
-    if sets.kind[j] == POLYTOPE:
-        corners = sets.listed(j).reshape(-1, sets.sizes[j])
-        corners = corners / corners.sum(axis=1, keepdims=True)
-        best = np.einsum("cd,ndf->ncf", corners, values).argmin(axis=1)
-        return np.asarray(corners[best].transpose(0, 2, 1))
-    order = np.argsort(values, axis=1, kind="stable")
-    if sets.kind[j] == L1:
-        total = math.fsum(sets.nominal[outcomes])
-        filled = (sets.nominal[outcomes] / total)[order]
-        moved = np.minimum(0.5 * sets.radius[j] / total, 1.0 - filled[:, :1])
-        gives = filled.copy()
-        gives[:, 0] = 0.0
-        later = np.cumsum(gives[:, ::-1], axis=1)[:, ::-1] - gives
-        filled -= np.clip(moved - later, 0.0, gives)
-        filled[:, :1] += moved
-    else:
-        lower, upper = sets.lower[outcomes], sets.upper[outcomes]
-        room = (upper - lower)[order]
-        before = np.cumsum(room, axis=1) - room
-        filled = lower[order] + np.clip(1.0 - math.fsum(lower) - before, 0.0, room)
-    member = np.empty_like(filled)
-    np.put_along_axis(member, order, filled, axis=1)
-    return member
-
-
-def _mean(p: FloatArray, values: FloatArray) -> FloatArray:
-    """Return means (N, fibres), as the least value plus what the others add."""
-    least = values.min(axis=1)
-    return np.asarray(least + (p * (values - least[:, None])).sum(axis=1))

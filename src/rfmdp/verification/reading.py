@@ -133,10 +133,10 @@ class Claim:
         return str(self.objective["type"])
 
     @property
-    def reward(self) -> tuple[FloatArray, FloatArray]:
-        """What states (S,) and rows (R,) pay; without a name, the first reward of the model."""
+    def reward(self) -> tuple[Any, ...]:
+        """What the model has of a reward, of states first; without a name, of its first one."""
         name = self.objective.get("reward")
-        rewards = self.written.rewards
+        rewards: Mapping[str, tuple[Any, ...]] = self.model.rewards
         name = next(iter(rewards), None) if name is None else name
         need(name in rewards, f"objective: there is no reward {name!r}")
         return rewards[str(name)]

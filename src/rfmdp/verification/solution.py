@@ -111,10 +111,8 @@ def verdict_of(
         _plain_checks(claim, verdict)
         if verdict.failed:
             return
-        if isinstance(claim.model, Lattice):
-            LatticeChecker(claim, verdict.states, progress).run()
-        else:
-            SolutionChecker(claim, verdict, progress).run()
+        checker = LatticeChecker if isinstance(claim.model, Lattice) else SolutionChecker
+        checker(claim, verdict, progress).run()
 
     try:
         if kind == "solution":
