@@ -89,7 +89,7 @@ def test_bounds_of_means_hold_in_fractions(seed):
         values = np.array([numbers(rng, batch.successors.shape[1]) for _ in batch.rows])
         with np.errstate(all="ignore"):
             below, above = batch.bound(values, -1), batch.bound(values, 1)
-        for i, ids in enumerate(batch.ids.tolist()):
+        for i, ids in enumerate(map(rows.ids, batch.rows)):
             try:
                 exact = least_exactly(rows, tuple(ids), values[i])
             except Undecided:
@@ -127,7 +127,7 @@ def test_boxes_of_two_outcomes_hold_in_fractions(seed):
     for batch in rows.batches(np.ones(rows.model.rows, bool)):
         values = np.array([numbers(rng, 2) for _ in batch.rows])
         below, above = batch.bound(values, -1), batch.bound(values, 1)
-        for i, j in enumerate(batch.ids[:, 0].tolist()):
+        for i, (j, *_) in enumerate(map(rows.ids, batch.rows)):
             exact = least_exactly(rows, (j,), values[i])
             assert holds(below[i], exact, above[i]), (sets[j], values[i])
             if batch.free:

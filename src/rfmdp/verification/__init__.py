@@ -10,12 +10,13 @@ that holds if the checks pass, and where they are:
   If b holds against T(b) in every state, then applying T again and again only improves on b. On
   the loose side, and with a discount, that ends in the value. On the strict side it may end in
   another fixed point, but not if from every state, whatever the opposing do, b gains or the game
-  ends with positive probability in some number of steps (`solution`, `game`, `forcing`).
+  ends with positive probability in some number of steps (`checker`, `game`, `forcing`).
 - *The policy attains the guarantee.* On that side T has the rows of the policy only; on the other
   side it has all rows, so nobody does better.
 - *A bound is infinite.* Players force that, by which successors are possible alone (`forcing`).
-- *Bounds over finitely many steps.* All steps are made again, rounded outwards (`horizon`).
+- *Bounds over finitely many steps.* All steps are made again, rounded outwards (`checker`).
 - *Certified.* Both sides are there, and as close as the precision asks (`solution`).
+- *Models by their factors* go the same course, by steps that contract factor by factor (`lattice`).
 
 All of this asks for nature's best mean in a row, over the product of the row's sets, each file
 resting on those below it:

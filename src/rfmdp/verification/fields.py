@@ -9,6 +9,8 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
+LARGEST_REWARD = 1e100  # in size
+
 
 class Fault(Exception):
     """A field that is not as it must be; the text says which and what was found."""
@@ -39,6 +41,12 @@ class Fields:
         array = self._get(name, "f", 1, size).astype(np.float64, copy=False)
         need(not plain or np.isfinite(array).all(), f"{name}: must hold finite numbers")
         return array
+
+    def payments(self, name: str, size: int) -> FloatArray:
+        """Return rewards whose sums over any number of steps are far from the largest float."""
+        paid = self.floats(name, size)
+        need((np.abs(paid) <= LARGEST_REWARD).all(), f"{name}: must be at most {LARGEST_REWARD:g}")
+        return paid
 
     def values(self, name: str, size: int) -> FloatArray:
         """Return numbers, perhaps infinite ones."""

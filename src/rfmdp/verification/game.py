@@ -24,7 +24,7 @@ from rfmdp.verification.margins import UNIT, directed, scaled, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
-from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUM_OFF
+from rfmdp.verification.sets import BOX, L1, LP, SINGLETON, SUM_OFF
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
@@ -50,24 +50,10 @@ class Rows:
     @cached_property
     def blocks(self) -> list[tuple[IntArray, IntArray]]:
         """Rows (B,) and their sets (B, n), those with sets of the same shape together."""
-        model = self.model
-        lengths = segment_lengths(self.model.marginal_ptr)
-        described = np.column_stack(
-            [self.sets.kind, self.sets.sizes, segment_lengths(self.sets.corner_ptr)]
-        )
-        classes, of_set = np.unique(described, axis=0, return_inverse=True)
-        shape = lengths.copy()  # a number per sequence of classes
-        for place in range(int(lengths.max(initial=0))):
-            rows = np.flatnonzero(lengths > place)
-            own = of_set.reshape(-1)[model.row_marginals[model.marginal_ptr[rows] + place]]
-            shape[rows] = shape[rows] * len(classes) + own
-            shape = ragged.renumbered(shape)
-        order = ragged.stable_order(shape)
-        blocks = []
-        for rows in np.split(order, np.flatnonzero(np.diff(shape[order])) + 1):
-            at = model.marginal_ptr[rows][:, None] + np.arange(lengths[rows[0]])
-            blocks.append((rows, model.row_marginals[at]))
-        return blocks
+        ptr, sets = self.model.marginal_ptr, self.model.row_marginals
+        certain = np.flatnonzero(segment_lengths(ptr) == 0)
+        blocks = [(certain, np.empty((len(certain), 0), dtype=np.int64))] if len(certain) else []
+        return blocks + [(rows, sets[at]) for rows, at in ragged.alike(self.sets.shapes[sets], ptr)]
 
     def batches(self, chosen: BoolArray) -> Iterator[Batch]:
         """Yield the rows that are asked for."""
@@ -104,11 +90,8 @@ class Rows:
         """The outcomes (O,) of all sets that some member has, or more."""
         sets = self.sets
         kind = np.repeat(sets.kind, sets.sizes)
-        held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
-        for j in np.flatnonzero(sets.kind == POLYTOPE):
-            set_ = self.exact[int(j)]
-            held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
-        return held
+        most = np.where(kind == SINGLETON, sets.nominal, sets.upper)
+        return np.asarray((most > 0.0) | (kind == L1) | (kind == LP))
 
     @cached_property
     def possible(self) -> BoolArray:

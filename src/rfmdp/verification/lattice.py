@@ -159,7 +159,7 @@ class LatticeChecker(SolutionChecker):
         need(self._range(self.pay)[0] == 0.0, "rewards: must not be negative")
         self.progress("one step")
         above = self._kept(upper) if probability else self._paid_for(upper)
-        infinite = np.zeros_like(over) if probability else self._infinite()
+        infinite = np.zeros_like(over) if probability else self._missed()
         begin, settled = np.where(infinite, lower, self.pay), over | infinite
         if not probability and (np.where(settled, begin, self._after(lower)[-1]) >= lower).all():
             below = np.ones_like(over)  # as endless plays are worth infinity
@@ -207,7 +207,7 @@ class LatticeChecker(SolutionChecker):
         leads = self.steps.may_lead(infinite, self.policy[0] if self._by_policy(1) else None)
         return self.stop | infinite | ((self._after(finite)[1] < finite) & ~leads)
 
-    def _infinite(self) -> BoolArray:
+    def _missed(self) -> BoolArray:
         """Return where (S,) plays are led with some probability to where the target is hopeless."""
         claimed = np.isinf(self.claim.bounds.get(-1, self.zeros))
         if not claimed.any():

@@ -18,15 +18,16 @@ many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from rfmdp.ragged import alike, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.fields import need
-from rfmdp.verification.lattice_model import FORBIDDEN, Fresh, Lattice
+from rfmdp.verification.lattice_model import FORBIDDEN, Depth, Lattice
 from rfmdp.verification.margins import TINY, UNIT, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
@@ -65,18 +66,6 @@ class Rows:
         return Rows(self.states[some], self.actions[some], self.low[some], self.high[some])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Depth:
-    """A factor that is contracted; of one that is postponed, outcomes are picked or contracted."""
-
-    size: int  # of what is contracted
-    moves: IntArray  # (contexts, actions), or FORBIDDEN
-    sets: IntArray  # (moves,)
-    targets: list[IntArray]  # by moves
-    fresh: Fresh
-    picks: int = 0  # outcomes that are picked only
-
-
 class Contraction:
     """Backward steps of a lattice, rounded outwards. What is paid, if anything, is a reward."""
 
@@ -92,31 +81,9 @@ class Contraction:
         self._exact = not lost.any()  # else no float holds some sums
         self.rounded = RoundedSets(model.sets, ExactRows(model.sets))
         self._corners: dict[int, FloatArray] = {}
-        sizes = np.diff(model.target_ptr)
-        widths = [max(sizes[np.unique(f.moves[f.moves >= 0])], default=1) for f in model.factors]
-        self._rounding = UNIT * sum(5.0 * float(w) + 4.0 for w in widths if w > 1)  # of the span
+        terms = (5.0 * width + 4.0 for width in model.widths if width > 1)
+        self._rounding = UNIT * sum(terms)  # of the span
         self._written = 0
-        self._depths = self._listed(int(widths[0]))
-
-    def _listed(self, outcomes: int) -> list[_Depth]:
-        """Return what is contracted; of a clock with several outcomes these come last."""
-        model = self.model
-        targets = [model.move_targets(move) for move in range(len(model.move_sets))]
-        late = model.levels is not None and 1 < outcomes < model.factors[0].size
-        depths = []
-        for factor, fresh in zip(model.factors, model.fresh, strict=True):
-            codes = [*fresh.codes, np.zeros_like(fresh.states)] if late else fresh.codes
-            fresh = Fresh(fresh.states, codes)
-            depths.append(_Depth(factor.size, factor.moves, model.move_sets, targets, fresh))
-        if not late:
-            return depths
-        first, codes = depths[0], model.fresh[0].codes
-        depths[0] = replace(
-            first, fresh=Fresh(first.fresh.states, [*codes, codes[0]]), picks=outcomes
-        )
-        nothing = Fresh(np.zeros(1, dtype=np.int64), [np.zeros(1, dtype=np.int64)])
-        ranks = [np.arange(len(some)) for some in targets]
-        return [*depths, _Depth(outcomes, first.moves, first.sets, ranks, nothing)]
 
     def back(
         self, after: Sides, rule: IntArray, by_policy: Callable[[int], bool],
@@ -136,6 +103,15 @@ class Contraction:
         margin += (len(model.factors) + 4.0) * UNIT * size + TINY * (size > 0.0)
         # a step does not widen bounds around the middle, so that alone is contracted
         before: Sides = {side: np.full(model.states, -self.agent * np.inf) for side in (-1, 1)}
+        best = np.maximum if self.agent > 0 else np.minimum
+
+        def enter(rows: Rows) -> None:
+            """Compare what some rows are worth with the best so far; one row per state."""
+            for side, worth in self._worth(rows, half + margin).items():
+                some = rule[rows.states] == rows.actions if by_policy(side) else slice(None)
+                at = rows.states[some]
+                before[side][at] = best(before[side][at], worth[some])
+
         loose: list[Rows] = []
         for part in self._leaves(self._whole(middle - base), level=level):
             for action in part.actions.tolist():
@@ -145,8 +121,18 @@ class Contraction:
                     wide = rows.high - rows.low > margin
                     loose.append(rows.take(wide))
                     rows = rows.take(~wide)
-                self._enter(rows, before, rule, by_policy, (half, margin))
-        self._enter_loose(loose, middle, before, rule, by_policy, (half, margin))
+                enter(rows)
+        if loose:  # rows whose sides differ are written out, if they may be better, or of the rule
+            rows = Rows(
+                *(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(Rows))
+            )
+            self._written = 0
+            ruled = rule[rows.states] == rows.actions
+            for some in (rows.take(ruled), rows.take(~ruled)):
+                worth = self._worth(some, half + margin)[self.agent]
+                better = self.agent * (worth - before[-self.agent][some.states]) > 0.0
+                for group in self.alike(some.take(better | (rule[some.states] == some.actions))):
+                    enter(self.repaired(group, middle))
         stuck = model.stuck
         here = slice(None) if level is None else model.level_states(level)
         for side in (-1, 1):
@@ -181,17 +167,17 @@ class Contraction:
         """Return values (S,) of what follows, before any factor is contracted."""
         zero = np.zeros(1, dtype=np.int64)
         actions = np.arange(self.model.actions)
-        return _Part(values[None], values[None], zero, [zero] * len(self._depths), actions)
+        return _Part(values[None], values[None], zero, [zero] * len(self.model.depths), actions)
 
     def _leaves(self, part: _Part, depth: int = 0, level: int | None = None) -> Iterator[_Part]:
         """Yield what is left after all factors: a number per state, or of a level, and action."""
-        if depth == len(self._depths):
+        if depth == len(self.model.depths):
             yield part
             return
-        here = self._depths[depth]
-        branches = np.arange(len(here.fresh.states))
+        here = self.model.depths[depth]
+        branches = np.arange(len(here.states))
         if level is not None and depth == 0:
-            branches = np.flatnonzero(self.model.level_states(level)[here.fresh.states])
+            branches = np.flatnonzero(self.model.level_states(level)[here.states])
         table = here.moves[:, part.actions]
         group = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
         for k in range(int(group.max()) + 1):
@@ -199,33 +185,34 @@ class Contraction:
                 yield from self._leaves(after, depth + 1)
 
     def _contracted(
-        self, depth: _Depth, part: _Part, actions: IntArray, branches: IntArray
+        self, depth: Depth, part: _Part, actions: IntArray, branches: IntArray
     ) -> Iterator[_Part]:
         """Yield a part after one more depth, for actions that move it alike, piece by piece."""
-        fresh, count = depth.fresh, len(branches)
+        count = len(branches)
         inner = part.low.shape[1] // depth.size
         step = max(1, AT_ONCE // (inner * max(depth.picks, 1) * count))
         for first in range(0, len(part.states), step):
             lines = np.arange(first, min(first + step, len(part.states)))
             line, branch = np.repeat(lines, count), np.tile(branches, len(lines))
-            moves = depth.moves[part.codes[0][line] + fresh.codes[0][branch], actions[0]]
+            moves = depth.moves[part.codes[0][line] + depth.codes[0][branch], actions[0]]
             able = np.flatnonzero(moves != FORBIDDEN)
             line, branch, moves = line[able], branch[able], moves[able]
             low, high = self._sides(depth, part, line, moves, inner)
             codes = [
                 before[line] + more[branch]
-                for before, more in zip(part.codes[1:], fresh.codes[1:], strict=True)
+                for before, more in zip(part.codes[1:], depth.codes[1:], strict=True)
             ]
-            yield _Part(low, high, part.states[line] + fresh.states[branch], codes, actions)
+            yield _Part(low, high, part.states[line] + depth.states[branch], codes, actions)
 
     def _sides(
-        self, depth: _Depth, part: _Part, line: IntArray, moves: IntArray, inner: int
+        self, depth: Depth, part: _Part, line: IntArray, moves: IntArray, inner: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return W from below and from above after some lines made moves; perhaps the same."""
         low = np.empty((len(line), inner * max(depth.picks, 1)))
         higher: list[tuple[IntArray, FloatArray]] = []
-        for move in np.unique(moves).tolist():
-            at, targets = np.flatnonzero(moves == move), depth.targets[move]
+        for move in np.flatnonzero(np.bincount(moves)).tolist():
+            at, targets = np.flatnonzero(moves == move), self.model.move_targets(move)
+            targets = np.arange(len(targets)) if depth.picked else targets
             sides = (part.low,) if part.high is part.low else (part.low, part.high)
             # (outcomes, lines, what is left)
             picked = [side.reshape(-1, depth.size, inner)[line[at], targets[:, None]]
@@ -234,7 +221,7 @@ class Contraction:
                 ranks = np.minimum(np.arange(depth.picks), len(targets) - 1)
                 low[at] = picked[0][ranks].transpose(1, 2, 0).reshape(len(at), -1)
                 continue
-            below, above = self._means(int(depth.sets[move]), picked[0], picked[-1])
+            below, above = self._means(int(self.model.move_sets[move]), picked[0], picked[-1])
             low[at] = below
             if above is not below:
                 higher.append((at, above))
@@ -258,11 +245,14 @@ class Contraction:
             self._corners[j] = np.array(listed, dtype=np.float64)
         corners, shape = self._corners[j], low.shape[1:]
         if len(corners):
-            worth = (corners @ low.reshape(len(low), -1)).reshape(-1, *shape)
-            below, together = worth.min(axis=0), worth
-            if high is not low:
-                together = (corners @ high.reshape(len(high), -1)).reshape(-1, *shape)
-            above = together[together.sum(axis=2).argmin(axis=0), np.arange(shape[0])]
+
+            def worth(values: FloatArray) -> FloatArray:  # not by BLAS: corners are few and small
+                flat = np.einsum("vx,xm->vm", corners, values.reshape(len(values), -1))
+                return np.asarray(flat).reshape(-1, *shape)
+
+            each = worth(low)
+            below, each = each.min(axis=0), each if high is low else worth(high)
+            above = each[np.einsum("vnf->vn", each).argmin(axis=0), np.arange(shape[0])]
         else:
             axis = self.rounded.axis(np.full(shape[0], j))
             below = axis.least(low.transpose(1, 2, 0))
@@ -270,58 +260,27 @@ class Contraction:
             above = np.einsum("nx,xnf->nf", p, high)
         return below, below if high is low and np.array_equal(below, above) else above
 
-    def _enter(
-        self, rows: Rows, before: Sides, rule: IntArray, by_policy: Callable[[int], bool],
-        errors: tuple[float, float],
-    ) -> None:  # fmt: skip
-        """Compare what some rows are worth with the best so far; one row per state."""
-        best = np.maximum if self.agent > 0 else np.minimum
-        for side, worth in self._worth(rows, errors).items():
-            some = rule[rows.states] == rows.actions if by_policy(side) else slice(None)
-            at = rows.states[some]
-            before[side][at] = best(before[side][at], worth[some])
-
-    def _worth(self, rows: Rows, errors: tuple[float, float]) -> Sides:
+    def _worth(self, rows: Rows, error: float) -> Sides:
         """Return bounds of what rows pay and what follows them."""
-        half, margin = errors
         sign = -self.nature
         pays = self.pays[self.classes[rows.actions], rows.states]
         worth = {}
         for side in (-1, 1):
             mean = sign * (rows.low if sign * side < 0 else rows.high)
-            worth[side] = self._paid(pays, mean + side * half + side * margin, side)
+            worth[side] = self._paid(pays, mean + side * error, side)
         return worth
 
-    def _enter_loose(
-        self, loose: list[Rows], values: FloatArray, before: Sides, rule: IntArray,
-        by_policy: Callable[[int], bool], errors: tuple[float, float],
-    ) -> None:  # fmt: skip
-        """Write rows out whose sides differ, those of the rule first, then what may be better."""
-        if not loose:
-            return
-        rows = Rows(*(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(Rows)))
-        self._written = 0
-        ruled = rule[rows.states] == rows.actions
-        for some in (rows.take(ruled), rows.take(~ruled)):
-            worth = self._worth(some, errors)
-            rival = before[-self.agent][some.states]
-            better = self.agent * (worth[self.agent] - rival) > 0.0
-            for alike in self.alike(some.take(better | (rule[some.states] == some.actions))):
-                self._enter(self.repaired(alike, values), before, rule, by_policy, errors)
-
     def alike(self, rows: Rows) -> Iterator[Rows]:
-        """Yield rows of one action whose sets have the same kinds and sizes, some at a time."""
+        """Yield rows of one action whose sets have the same shapes, some at a time."""
+        model = self.model
         moves = np.stack([t[np.arange(len(rows.states)), rows.actions]
-                          for t in self.model.moves_of(rows.states)], axis=1)  # fmt: skip
-        sets = self.model.sets
-        shape = np.where(
-            self.model.move_sets[moves] < 0, 0, 1 + sets.sizes[self.model.move_sets[moves]]
-        )
-        shape = np.concatenate([shape, rows.actions[:, None]], axis=1)
-        _, group = np.unique(shape, axis=0, return_inverse=True)
-        for k in range(int(group.max(initial=-1)) + 1):
-            some = np.flatnonzero(group.reshape(-1) == k)
-            step = max(1, AT_ONCE // int(np.prod(np.maximum(shape[some[0], :-1] - 1, 1))))
+                          for t in model.moves_of(rows.states)], axis=1)  # fmt: skip
+        shapes = np.append(1 + model.sets.shapes, 0)[model.move_sets[moves]]
+        codes = np.column_stack([rows.actions, shapes])
+        ptr = np.arange(0, codes.size + 1, codes.shape[1])
+        for some, _ in alike(codes.reshape(-1), ptr):
+            size = np.prod(segment_lengths(model.target_ptr)[moves[some[0]]])
+            step = max(1, AT_ONCE // int(size))
             for first in range(0, len(some), step):
                 yield rows.take(some[first : first + step])
 

@@ -39,6 +39,12 @@ class Sets:
         """Number of outcomes of every set, (M,)."""
         return segment_lengths(self.ptr)
 
+    @property
+    def shapes(self) -> IntArray:
+        """Numbers (M,), the same of sets of one kind, size and number of corners."""
+        described = np.column_stack([self.kind, self.sizes, segment_lengths(self.corner_ptr)])
+        return np.unique(described, axis=0, return_inverse=True)[1].reshape(-1)
+
     def listed(self, j: int | np.integer) -> FloatArray:
         """Return the corners of a set."""
         return self.corners[segment(self.corner_ptr, j)]
