@@ -13,11 +13,11 @@ from rfmdp.objective import MAX, MIN, Instantaneous, Spec
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.verification import products
-from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import Fields
 from rfmdp.verification.game import Game, Rows
 from rfmdp.verification.margins import directed, scaled
 from rfmdp.verification.reading import read_model
+from rfmdp.verification.sets import Undecided
 from rfmdp.verification.solution import verify
 from scales import random_set
 

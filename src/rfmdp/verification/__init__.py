@@ -25,11 +25,11 @@ game.py      rows in batches; what they are worth, and in which a bound gains
 products.py  the least mean over a product, from both sides: set by set, else by vertices
 means.py     the least mean over one set: from below by dual solutions, from above by members
 margins.py   what rounding can do
-exact.py     sets and products in fractions, and which outcomes can be empty
+sets.py      sets as they are exactly, and in fractions: which outcomes can be empty
 
 Boxes and L1 balls are one thing: {p : p(A) >= low(A) for all A}. The least mean takes the layers of
 the values, each with `low` of the outcomes that reach it, in floats (`means`) as in fractions
-(`exact`). Values that are infinite are so in fractions, too: these have parts, of which the first
+(`sets`). Values that are infinite are so in fractions, too: these have parts, of which the first
 decides. What floats cannot hold proves nothing in floats.
 
 A learning run is its solution, which is proven as above, and the way to it (`learning`): the error

@@ -14,12 +14,12 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.derived import restricted, unfolded
-from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
 from rfmdp.verification.forcing import Winning, gaining, missing, recurrent
 from rfmdp.verification.game import FRACTIONS, GAIN, HOLD, UNKNOWN, Game, long_run
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
+from rfmdp.verification.sets import Undecided
 from rfmdp.verification.statement import PROBABILITIES
 
 ONE_RULE = ("Parity", "LongRunAverage", "LongRunShare", "ReachReward", "Total", "Discounted")

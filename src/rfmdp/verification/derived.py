@@ -9,10 +9,9 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_lengths, segment_sum, starts
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.verification.exact import ExactSet, Undecided
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.reading import Claim, Model
-from rfmdp.verification.sets import BOX, L1, LP, SUM_OFF, Sets
+from rfmdp.verification.sets import BOX, L1, LP, SUM_OFF, ExactSet, Sets, Undecided
 
 
 def restricted(model: Model, fields: Fields) -> Model:

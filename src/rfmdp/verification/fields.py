@@ -123,3 +123,14 @@ def names(header: Mapping[str, Any], name: str) -> list[str]:
 def is_number(value: object) -> bool:
     """Return whether a field is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def variables(header: Mapping[str, Any]) -> list[tuple[str, int, int, bool]]:
+    """Return variables of different names: name, least and largest value, whether it is boolean."""
+    listed = []
+    for each in field(header, "variables", list):
+        low, high = (field(each, end, int) for end in ("low", "high"))
+        need(low <= high, "variables: must have a range")
+        listed.append((field(each, "name", str), low, high, field(each, "boolean", bool)))
+    need(len({name for name, *_ in listed}) == len(listed), "variables: must have different names")
+    return listed

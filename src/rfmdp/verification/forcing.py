@@ -14,9 +14,8 @@ import numpy as np
 
 from rfmdp.ragged import entries, segment_any, segment_lengths, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import Undecided
 from rfmdp.verification.game import GAIN, HOLD, Game
-from rfmdp.verification.sets import LP
+from rfmdp.verification.sets import LP, Undecided
 
 Leads = Callable[[int, BoolArray], bool]
 """Whether a row leads into a set of states."""

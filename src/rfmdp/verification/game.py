@@ -19,12 +19,11 @@ import numpy as np
 from rfmdp import ragged
 from rfmdp.ragged import segment, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.margins import UNIT, directed, scaled, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
-from rfmdp.verification.sets import BOX, L1, LP, SINGLETON, SUM_OFF
+from rfmdp.verification.sets import BOX, L1, LP, SINGLETON, SUM_OFF, ExactRows, Undecided
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one

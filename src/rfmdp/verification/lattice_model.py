@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.ragged import entries, segment_lengths
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import Fields, field, names, need, texts
+from rfmdp.verification.fields import Fields, field, names, need, texts, variables
 from rfmdp.verification.sets import BOX, LP, Sets, excess, read_sets
 
 FORBIDDEN = -1  # in place of a move
@@ -225,14 +225,9 @@ def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance |
     """Return a model whose arrays fit together."""
     sets = read_sets(fields.within("marginals.")).settled()
     need((sets.kind != LP).all(), "marginals: must not be Lp balls here")
-    ranges = []
-    for variable in field(header, "variables", list):
-        low, high = (field(variable, end, int) for end in ("low", "high"))
-        need(low <= high < low + MOST_STATES, "variables: must have a range")
-        ranges.append((field(variable, "name", str), low, high, field(variable, "boolean", bool)))
-    need(ranges and len({name for name, *_ in ranges}) == len(ranges),
-         "variables: must be there, with different names")  # fmt: skip
+    ranges = variables(header)
     radix = [high - low + 1 for _, low, high, _ in ranges]
+    need(radix and max(radix) <= MOST_STATES, "variables: must be there, with few values each")
     words = texts(header, "actions")  # commands without a label have no names
     need(words, "actions: there must be one")
     actions = len(words)

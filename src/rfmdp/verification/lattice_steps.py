@@ -25,13 +25,12 @@ import numpy as np
 
 from rfmdp.ragged import alike, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import FORBIDDEN, Depth, Lattice
 from rfmdp.verification.margins import TINY, UNIT, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
-from rfmdp.verification.sets import BOX, L1
+from rfmdp.verification.sets import BOX, L1, ExactRows
 
 AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
 FEW = 4  # outcomes of boxes and L1 balls whose vertices are all tried

@@ -13,7 +13,7 @@ from rfmdp.ragged import entries, segment_lengths, segment_product, starts
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.automata import PathClaim, read_path
-from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts
+from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts, variables
 from rfmdp.verification.lattice_model import Lattice, read_lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
@@ -192,17 +192,13 @@ def _provenance(header: Mapping[str, Any]) -> Provenance | None:
 
 def _variables(header: Mapping[str, Any], fields: Fields, states: int) -> dict[str, AnyArray]:
     """Return the values (S,) of variables by name, all within their ranges."""
-    listed = field(header, "variables", list)
-    values = fields.integers("valuations", ndim=2)
+    listed, values = variables(header), fields.integers("valuations", ndim=2)
     fits = values.shape == (states, len(listed)) or (not listed and values.size == 0)
     need(fits, "valuations: must have a value per state and variable")
     columns: dict[str, AnyArray] = {}
-    for variable, column in zip(listed, values.T, strict=False):
-        name, boolean = field(variable, "name", str), field(variable, "boolean", bool)
-        low, high = (field(variable, end, int) for end in ("low", "high"))
+    for (name, low, high, boolean), column in zip(listed, values.T, strict=False):
         need(low <= column.min() and column.max() <= high, "valuations: out of range")
         columns[name] = column.astype(np.bool_ if boolean else np.int64)
-    need(len(columns) == len(listed), "variables: must have different names")
     return columns
 
 
