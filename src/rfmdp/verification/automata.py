@@ -267,9 +267,8 @@ def _waiting(formula: Tree) -> bool:
 def _recurrent(clauses: Clauses) -> bool:
     """Return whether they are G over Boolean functions of one U, or F over those of one R.
 
-    The U or R is over state formulas and has all steps. G needs it settled again and again: states
-    where it is not pending have priority 2, above 1 of the others. Dually F needs it violated
-    finitely often: states where it is not pending have priority 3, above 2 (docs/soundness.md).
+    The U or R is over state formulas and has all steps. States where it is not pending have
+    priority 2, above 1 of the others; dually 3, above 2 (docs/soundness.md).
     """
     literals = [literal for clause in clauses for literal in clause]
     if len(clauses) != 1 or len(literals) != 1 or literals[0][0] not in ("U", "R"):

@@ -155,9 +155,8 @@ class SolutionChecker:
     def _blocks(self) -> None:
         """Prove a parity objective block by block, each with the bounds of those before it.
 
-        A block is won or lost by staying in it for ever. A won one is proven as one minus losing
-        it. A lower bound may call any block lost, and one won if no play of it can do otherwise, by
-        its priorities for instance; an upper bound the other way round.
+        A block is won or lost by staying in it for ever; a won one is proven as one minus losing
+        it. See docs/soundness.md.
         """
         claim = self.claim
         assert claim.block is not None
@@ -216,12 +215,9 @@ class SolutionChecker:
         self.turned = -1 if won else 1
         self.game.agent, self.game.nature = self.turned * claim.agent, self.turned * claim.nature
         self.stop, self.pay = ~inside, self._turned(bound, side)  # for rounding, a little less
-        follows = side * (bound - proof) >= 0.0
-        if won:
-            total, rest = two_sum(bound, proof)
-            follows = side * ((total - 1.0) + rest) >= 0.0
+        beyond = exceeds(bound, proof, self.turned * side, self.turned)
         self._inductive({self.turned * side: np.where(inside, proof, self.pay)}, -1)
-        self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
+        self.verdict.states(~(beyond & inside), f"{_name(side)} bound from its proof")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
         """Return a bound as the game has it; 1 - bound is rounded away from a side."""

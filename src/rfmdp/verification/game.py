@@ -304,14 +304,9 @@ def long_run(
 ) -> tuple[BoolArray, BoolArray]:
     """Return the states (S,) where a bound of a mean is proven, and where it may yet be one.
 
-    Seen from an upper bound u (lower ones are turned round first) with its witness h, every row
-    that counts must
-
-        climb  the mean of u over its successors is less than u here, or
-        keep   that mean is at most u here, and reward + mean of h <= u + h here
-
-    in the worst case if nature opposes the bound. If it helps, one member has to do: for `keep`,
-    one that leads only to states whose u is at most u here. See docs/soundness.md.
+    Seen from an upper bound u (lower ones are turned round first) with its witness h, rows climb or
+    keep as docs/soundness.md says, in the worst case if nature opposes the bound. If it helps, one
+    member has to do: for `keep`, one that leads only to states whose u is at most u here.
     """
     turned = copy(game)
     turned.agent, turned.nature = side * game.agent, side * game.nature

@@ -1,17 +1,13 @@
 """Claims about a model that is kept by its factors, by backward steps of their own.
 
-A value without a last step is proven in one of three ways. See docs/soundness.md for the third.
+A value without a last step is proven in one of three ways:
 
 clock        Its levels are as many steps, in each of which the states of one level are settled.
 contraction  Let q < 1 be the largest probability that a play lasts longer than K steps, of a
              discount q itself for one step. Then K steps contract by q, and what a step moves by at
              most r is within K r / (1 - q) of its worth.
-induction    A play may last for ever, and no number of steps from zero comes above the value. A
-             probability is the least fixed point of T, so that T(U) <= U proves an upper bound U.
-             Rewards are not below 0, and plays that miss the target are worth infinity. So bounded
-             L with L <= T(L) are lower bounds. If T(U) < U in all states of finite U, by rows that
-             cannot lead to infinite ones, then each step takes some d > 0 from U and what was paid:
-             the target is reached after U / d steps in the mean, and U is an upper bound.
+induction    A play may last for ever, and no number of steps from zero comes above the value. From
+             above T(U) <= U, or T(U) < U for rewards. See docs/soundness.md.
 """
 
 from __future__ import annotations

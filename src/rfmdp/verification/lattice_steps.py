@@ -33,7 +33,7 @@ from rfmdp.verification.products import Batch
 from rfmdp.verification.sets import BOX, L1, ExactRows
 
 AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
-FEW = 4  # outcomes of boxes and L1 balls whose vertices are all tried
+FEW = 6  # outcomes of boxes and L1 balls whose vertices are all tried
 WRITTEN = 1 << 24  # successors of rows that are written out in a step
 
 Sides = dict[int, FloatArray]
@@ -253,10 +253,16 @@ class Contraction:
             below, each = each.min(axis=0), each if high is low else worth(high)
             above = each[np.einsum("vnf->vn", each).argmin(axis=0), np.arange(shape[0])]
         else:
-            axis = self.rounded.axis(np.full(shape[0], j))
-            below = axis.least(low.transpose(1, 2, 0))
-            p, _ = axis.point(high.sum(axis=2).T)
-            above = np.einsum("nx,xnf->nf", p, high)
+
+            def mean(chosen: FloatArray, values: FloatArray) -> FloatArray:
+                """Return means by the members that are best for some values (outcomes, ...)."""
+                lines = chosen.reshape(len(chosen), -1).T
+                p, _ = self.rounded.axis(np.full(len(lines), j)).point(lines)
+                p = np.repeat(p, values[0].size // len(p), axis=0)
+                flat = np.einsum("mx,xm->m", p, values.reshape(len(values), -1))
+                return np.asarray(flat).reshape(shape)
+
+            below, above = mean(low, low), mean(high.sum(axis=2), high)
         return below, below if high is low and np.array_equal(below, above) else above
 
     def _worth(self, rows: Rows, error: float) -> Sides:

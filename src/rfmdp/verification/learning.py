@@ -26,6 +26,7 @@ from scipy import special
 
 from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.checker import Verdict
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
@@ -39,7 +40,6 @@ PAYMENTS = {  # how rewards are known, and what has to be stated
 }  # fmt: skip
 EPS = 2.0**-52
 
-Note = Callable[[bool, str], None]
 ACCURACY = 1e-7  # relative, of error probabilities
 BATCH = 1 << 19  # counts handled at a time
 SIZES = 8.0 ** np.arange(7)  # of the priors of the mixture
@@ -51,26 +51,23 @@ Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
 
 
 def check_run(
-    header: Mapping[str, Any],
-    arrays: Mapping[str, AnyArray],
-    note: Note,
-    leave_open: Callable[[str], None],
+    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], verdict: Verdict,
     check_solution: Callable[[Claim], None],
-) -> None:
-    """Check a run; what holds or not is noted, what is not known here is left open."""
+) -> None:  # fmt: skip
+    """Check a run; what is not known here is not proven."""
     alarms = field(header, "alarms", list)
     need(all(isinstance(alarm, str) for alarm in alarms), "alarms: must be texts")
     need(not alarms, f"void, nothing is guaranteed: {' '.join(alarms)[:300]!r}")
     if "solution" not in header:
-        leave_open("the run has no solution: nothing is guaranteed")
+        verdict.unproven.append("the run has no solution: nothing is guaranteed")
         return
     inside = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(field(header, "solution", dict), inside)
-    run = _Run(header, Fields(arrays), claim, note)
+    run = _Run(header, Fields(arrays), claim, verdict)
     try:
         run.check_model()
     except NotChecked as what:
-        leave_open(f"{what}: not checked here")
+        verdict.unproven.append(f"{what}: not checked here")
     check_solution(claim)
     run.check_guarantee()
     run.check_mean()
@@ -79,8 +76,10 @@ def check_run(
 class _Run:
     """A run whose solution is read, and the checks of the way to it."""
 
-    def __init__(self, header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
-        self.header, self.fields, self.claim, self.note = header, fields, claim, note
+    def __init__(
+        self, header: Mapping[str, Any], fields: Fields, claim: Claim, verdict: Verdict
+    ) -> None:
+        self.header, self.fields, self.claim, self.note = header, fields, claim, verdict.note
         self.settings: dict[str, Any] = field(header, "settings", dict)
         self.sets = claim.written.sets
         self.history: list[Any] = field(header, "history", list)

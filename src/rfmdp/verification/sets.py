@@ -201,7 +201,8 @@ class ExactSet:
         if self.kind == POLYTOPE:
             table = _fractions(sets.listed(j))
             lines = [table[i : i + self.size] for i in range(0, len(table), self.size)]
-            self.corners = [[x / sum(line) for x in line] for line in lines]
+            totals = [sum(line) for line in lines]
+            self.corners = [[x / t for x in line] for line, t in zip(lines, totals, strict=True)]
         self._largest: dict[int, int] = {}
 
     def low(self, mask: int) -> Fraction:
