@@ -13,11 +13,11 @@ from rfmdp.objective import MAX, MIN, Instantaneous, Spec
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.verification import products
-from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import Fields
 from rfmdp.verification.game import Game, Rows
 from rfmdp.verification.margins import directed, scaled
 from rfmdp.verification.reading import read_model
+from rfmdp.verification.sets import Undecided
 from rfmdp.verification.solution import verify
 from scales import random_set
 
@@ -89,7 +89,7 @@ def test_bounds_of_means_hold_in_fractions(seed):
         values = np.array([numbers(rng, batch.successors.shape[1]) for _ in batch.rows])
         with np.errstate(all="ignore"):
             below, above = batch.bound(values, -1), batch.bound(values, 1)
-        for i, ids in enumerate(batch.ids.tolist()):
+        for i, ids in enumerate(map(rows.ids, batch.rows)):
             try:
                 exact = least_exactly(rows, tuple(ids), values[i])
             except Undecided:
@@ -127,7 +127,7 @@ def test_boxes_of_two_outcomes_hold_in_fractions(seed):
     for batch in rows.batches(np.ones(rows.model.rows, bool)):
         values = np.array([numbers(rng, 2) for _ in batch.rows])
         below, above = batch.bound(values, -1), batch.bound(values, 1)
-        for i, j in enumerate(batch.ids[:, 0].tolist()):
+        for i, (j, *_) in enumerate(map(rows.ids, batch.rows)):
             exact = least_exactly(rows, (j,), values[i])
             assert holds(below[i], exact, above[i]), (sets[j], values[i])
             if batch.free:

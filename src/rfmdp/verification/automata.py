@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -244,11 +244,17 @@ def _meet(one: Clauses, two: Clauses) -> Clauses:
     return _join(frozenset(a | b for a in one for b in two), NONE)
 
 
+def _parts(formula: Tree) -> Iterator[Tree]:
+    """Yield a formula and all that stands in it."""
+    yield formula
+    for part in formula:
+        if isinstance(part, tuple):
+            yield from _parts(part)
+
+
 def _endless(formula: Tree, sign: str) -> bool:
     """Return whether an operator without a last step stands in a pushed formula."""
-    if formula[0] == sign and formula[4] is None:
-        return True
-    return any(_endless(part, sign) for part in formula if isinstance(part, tuple))
+    return any(part[0] == sign and part[4] is None for part in _parts(formula))
 
 
 def _waiting(formula: Tree) -> bool:
@@ -261,28 +267,19 @@ def _waiting(formula: Tree) -> bool:
 def _recurrent(clauses: Clauses) -> bool:
     """Return whether they are G over Boolean functions of one U, or F over those of one R.
 
-    The U or R is over state formulas and has all steps. G needs it settled again and again: states
-    where it is not pending have priority 2, above 1 of the others. Dually F needs it violated
-    finitely often: states where it is not pending have priority 3, above 2 (docs/soundness.md).
+    The U or R is over state formulas and has all steps. States where it is not pending have
+    priority 2, above 1 of the others; dually 3, above 2 (docs/soundness.md).
     """
     literals = [literal for clause in clauses for literal in clause]
     if len(clauses) != 1 or len(literals) != 1 or literals[0][0] not in ("U", "R"):
         return False
     sign, idle, body, *steps = literals[0]
-    inner = _timed(body)
+    inner = {part for part in _parts(body) if part[0] in ("X", "U", "R")}
     if idle != (("true",) if sign == "U" else ("false",)) or len(inner) != 1:
         return False
     (operator,) = inner
-    over_states = not any(_timed(part) for part in operator if isinstance(part, tuple))
     dual = "R" if sign == "U" else "U"
-    return operator[0] == dual and over_states and [*operator[3:]] == steps == [0, None]
-
-
-def _timed(formula: Tree) -> set[Tree]:
-    """Return the outermost operators over time of a pushed formula."""
-    if formula[0] in ("X", "U", "R"):
-        return {formula}
-    return {inner for part in formula if isinstance(part, tuple) for inner in _timed(part)}
+    return operator[0] == dual and [*operator[3:]] == steps == [0, None]
 
 
 def _text(formula: Tree, names: list[str]) -> str:

@@ -14,17 +14,19 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.derived import restricted, unfolded
-from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import need
 from rfmdp.verification.forcing import Winning, gaining, missing, recurrent
-from rfmdp.verification.game import GAIN, HOLD, UNKNOWN, Game
-from rfmdp.verification.horizon import Horizon, Step, long_run
+from rfmdp.verification.game import FRACTIONS, GAIN, HOLD, UNKNOWN, Game, long_run
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim
+from rfmdp.verification.sets import Undecided
 from rfmdp.verification.statement import PROBABILITIES
 
 ONE_RULE = ("Parity", "LongRunAverage", "LongRunShare", "ReachReward", "Total", "Discounted")
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
+
+Step = tuple[BoolArray, FloatArray]
+"""Which states (S,) have a given worth before a step, and these."""
 
 
 @dataclass(slots=True)
@@ -72,21 +74,34 @@ class SolutionChecker:
         self.claim, self.verdict, self.progress = claim, verdict, progress
         self.kind, self.objective, self.policy = claim.kind, claim.objective, claim.policy
         self.turned = -1 if self.kind == "Globally" else 1
-        agent, nature = self.turned * claim.agent, self.turned * claim.nature
-        self.game = Game(
-            claim.written, agent, nature, claim.paid() if self.kind in REWARDED else None
-        )
-        if self.kind == "LongRunShare":
-            self.game.reward = claim.states["target"][self.game.rows.state].astype(np.float64)
+        self.discount = float(self.objective.get("discount", 1.0))
         self.zeros: FloatArray = np.zeros(claim.model.states)
         self.stop, self.pay = self.zeros > 0.0, self.zeros  # where it is over, and worth what
 
     def run(self) -> None:
         """Make the checks that fit the objective."""
         need(self.kind not in ONE_RULE or len(self.policy) == 1, "policy: must be one rule")
+        self._open()
         if self.kind in ("Reach", "Until", "Globally"):
             self._until()
-        elif self.kind == "Parity":
+        elif self.kind in ("Next", "Cumulative", "Instantaneous"):
+            self._horizon()
+        else:
+            self._for_ever()
+
+    def _open(self) -> None:
+        """Read who plays, and for what."""
+        claim = self.claim
+        agent, nature = self.turned * claim.agent, self.turned * claim.nature
+        self.game = Game(
+            claim.written, agent, nature, claim.paid() if self.kind in REWARDED else None
+        )
+        if self.kind == "LongRunShare":
+            self.game.reward = claim.states["target"][self.game.rows.state].astype(np.float64)
+
+    def _for_ever(self) -> None:
+        """Make the checks of what has no last step, but for probabilities of reaching."""
+        if self.kind == "Parity":
             self._blocks()
         elif self.kind in ("LongRunAverage", "LongRunShare"):
             self._average()
@@ -97,17 +112,15 @@ class SolutionChecker:
                 follows = side * bound >= side * first
                 self.verdict.states(follows, f"{_name(side)} bound by payments")
             SolutionChecker(inner, self.verdict, self.progress).run()
-        elif self.kind in ("ReachReward", "Total"):
+        elif self.kind == "Discounted":
+            self._inductive(self.claim.bounds, 0)
+        else:
             self.stop = self.claim.states.get("target", self.stop)
             if not (self.game.reward < 0.0)[self.game.open_rows(self.stop)].any():
                 self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
             else:
                 need(self.kind == "ReachReward", "rewards: must not be negative here")
                 self._mixed()
-        elif self.kind == "Discounted":
-            self._inductive(self.claim.bounds, 0, float(self.objective["discount"]))
-        else:
-            self._horizon()
 
     def _until(self) -> None:
         """Probabilities of reaching: unbounded by induction, within steps by steps."""
@@ -123,23 +136,27 @@ class SolutionChecker:
             self._rule_per_step(latest)
             steps = [(self.stop, self.pay)] * (latest - earliest) + [before] * earliest
             self._steps(steps, {-1: self.pay, 1: self.pay}, self.policy)
-            return
+        else:
+            need(len(self.policy) == earliest + 1,
+                 "policy: must have a rule per step and a last one")  # fmt: skip
+            self._reached([before] * earliest)
+
+    def _reached(self, before: list[Step]) -> None:
+        """Check probabilities of reaching at any time after some steps."""
         proof = dict(self.claim.witness)
-        if not proof and not earliest:  # the claims are their own proof
+        if not proof and not before:  # the claims are their own proof
             proof = {self.turned * side: self._turned(b, self.turned * side)
                      for side, b in self.claim.bounds.items()}  # fmt: skip
-        need(len(self.policy) == earliest + 1, "policy: must have a rule per step and a last one")
         self._inductive(proof, -1)
         proven = {-1: self.zeros, 1: self.zeros + 1.0}
         proven |= {side: np.clip(bound, 0.0, 1.0) for side, bound in proof.items()}
-        self._steps([before] * earliest, proven, self.policy[:-1])
+        self._steps(before, proven, self.policy[:-1])
 
     def _blocks(self) -> None:
         """Prove a parity objective block by block, each with the bounds of those before it.
 
-        A block is won or lost by staying in it for ever. A won one is proven as one minus losing
-        it. A lower bound may call any block lost, and one won if no play of it can do otherwise, by
-        its priorities for instance; an upper bound the other way round.
+        A block is won or lost by staying in it for ever; a won one is proven as one minus losing
+        it. See docs/soundness.md.
         """
         claim = self.claim
         assert claim.block is not None
@@ -198,12 +215,9 @@ class SolutionChecker:
         self.turned = -1 if won else 1
         self.game.agent, self.game.nature = self.turned * claim.agent, self.turned * claim.nature
         self.stop, self.pay = ~inside, self._turned(bound, side)  # for rounding, a little less
-        follows = side * (bound - proof) >= 0.0
-        if won:
-            total, rest = two_sum(bound, proof)
-            follows = side * ((total - 1.0) + rest) >= 0.0
+        beyond = exceeds(bound, proof, self.turned * side, self.turned)
         self._inductive({self.turned * side: np.where(inside, proof, self.pay)}, -1)
-        self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
+        self.verdict.states(~(beyond & inside), f"{_name(side)} bound from its proof")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
         """Return a bound as the game has it; 1 - bound is rounded away from a side."""
@@ -214,48 +228,73 @@ class SolutionChecker:
 
     def _horizon(self) -> None:
         """Next, cumulative and instantaneous rewards by their steps."""
-        start, steps, discount = self.zeros, 1, 1.0
+        start, steps = self.zeros, 1
         if self.kind == "Next":
             start = self.claim.states["target"].astype(np.float64)
         elif self.kind == "Instantaneous":
-            (start, _), steps = self.claim.reward, self.objective["step"]
+            start, steps = self.claim.reward[0], self.objective["step"]
         else:
             steps = self.objective["steps"]
-            discount = float(self.objective.get("discount", 1.0))
         self._rule_per_step(steps)
-        nothing = (self.stop, self.zeros)
-        self._steps([nothing] * steps, {-1: start, 1: start}, self.policy, discount)
+        self._steps([(self.stop, self.zeros)] * steps, {-1: start, 1: start}, self.policy)
 
     def _rule_per_step(self, steps: int) -> None:
         """Compare before a number of steps, which may be any, is counted with."""
         need(not steps or len(self.policy) == steps, "policy: must have a rule per step")
 
-    def _steps(
-        self, steps: list[Step], proven: dict[int, FloatArray], policy: IntArray,
-        discount: float = 1.0,
-    ) -> None:  # fmt: skip
-        """Step back from proven bounds and compare."""
+    def _steps(self, steps: list[Step], proven: dict[int, FloatArray], policy: IntArray) -> None:
+        """Compare claims with steps back from proven bounds, the first at the end.
+
+        All steps are made again, rounded outwards. Where floats do not suffice for a claim, they
+        are counted in fractions if they are few.
+        """
         for place, claim in self.claim.bounds.items():
             side = self.turned * place
-            rules = policy if self._by_policy(side) else None
-            back = Horizon(self.game, steps, discount, rules, self.progress)
-            short, wrong = back.beyond(claim, proven, side, self.turned < 0)
+            rules = list(policy[: len(steps)][::-1]) if self._by_policy(side) else None
+            short = wrong = exceeds(
+                claim, self._back(proven[side], side, steps, rules, False), side, self.turned
+            )
+            if short.any():
+                exact = len(steps) * self.game.model.rows <= FRACTIONS
+                if exact:
+                    value = self._back(proven[side], side, steps, rules, True)
+                    short = exceeds(claim, value, side, self.turned)
+                other = self._back(proven[-side], -side, steps, rules, exact)
+                wrong = exceeds(claim, other, side, self.turned)
             self.verdict.states(~short, f"{_name(place)} bound by steps", short & ~wrong)
+
+    def _back(
+        self, value: FloatArray, side: int, steps: list[Step], rules: list[IntArray] | None,
+        exact: bool,
+    ) -> FloatArray:  # fmt: skip
+        """Return bounds, on a side, of the value all steps earlier, by rules or the best rows."""
+        steady = False  # the last step changed nothing
+        for k, (fixed, worth) in enumerate(steps):
+            rule = None if rules is None else rules[k]
+            same = rules is None or np.array_equal(rules[k], rules[k - 1])
+            if steady and fixed is steps[k - 1][0] and same:
+                continue
+            self.progress(f"step {k + 1} of {len(steps)}, {_name(side)}")
+            self.game.allow(rule)
+            best = self.game.backup(value, side, self.discount, self.game.open_rows(fixed), exact)
+            before, value = value, np.where(fixed, worth, best)
+            steady = np.array_equal(before, value)
+        return value
 
     def _by_policy(self, side: int) -> bool:
         """Return whether a side is claimed of the policy alone: its guarantee, or both."""
-        return self.claim.fixed or side == -self.game.agent
+        return self.claim.fixed or side == -self.turned * self.claim.agent
 
     def _begin(self, side: int) -> None:
         """Go on to a side: of the policy alone, the agent may take its last rule only."""
         self.progress(f"{_name(side)} bound")
         self.game.allow(self.policy[-1] if self._by_policy(side) else None)
 
-    def _inductive(self, bounds: dict[int, FloatArray], strict: int, discount: float = 1.0) -> None:
+    def _inductive(self, bounds: dict[int, FloatArray], strict: int) -> None:
         """Check bounds of an unbounded objective; `strict` is the side that must gain."""
         for side, claim in sorted(bounds.items()):
             self._begin(side)
-            bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
+            bound = self._filled(np.where(self.stop, self.pay, claim), side, strict)
             holds = side * claim >= side * bound
             self.verdict.states(holds | ~self.stop, f"{_name(side)} bound where known")
             if strict and side > 0:
@@ -264,7 +303,7 @@ class SolutionChecker:
             if strict:
                 zero = side < 0  # nothing is claimed there
                 trivial |= (zero & (bound <= 0.0)) | self._infinite(bound, side)
-            signs, fine, doubt = self._signs(bound, side, trivial, HOLD, discount)
+            signs, fine, doubt = self._signs(bound, side, trivial, HOLD)
             if side == strict and fine.all():
                 fine = gaining(self.game, signs, bound, trivial, side)
             self.verdict.states(fine, f"{_name(side)} bound by induction", doubt)
@@ -291,11 +330,11 @@ class SolutionChecker:
             self.verdict.states(fine, f"{_name(side)} bound by gains", doubt)
 
     def _signs(
-        self, bound: FloatArray, side: int, trivial: BoolArray, least: int, discount: float = 1.0
+        self, bound: FloatArray, side: int, trivial: BoolArray, least: int
     ) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the signs of rows, where (S,) they are at least some, and where that is open."""
         rows = self.game.open_rows(trivial)
-        signs = self.game.signs(bound, side, discount, rows)
+        signs = self.game.signs(bound, side, self.discount, rows)
         unknown = (signs == UNKNOWN) & rows
         helps, there = self.game.agent == -side, self.game.allowed
         fine = trivial | self.game.enough(signs >= least, helps, there)
@@ -312,14 +351,14 @@ class SolutionChecker:
             fine, possible = long_run(self.game, claim, bias, side)
             self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
 
-    def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
+    def _filled(self, bound: FloatArray, side: int, strict: int) -> FloatArray:
         """Return a bound with a true number where it says nothing at all."""
         vague = np.isinf(bound) & (np.sign(bound) == side)
         if strict:  # values are not negative
             end = 0.0 if side < 0 else 1.0 if self.kind in PROBABILITIES else np.inf
         else:
             most = max(float((side * self.game.reward).max()), 0.0)
-            end = side * (2.0 * most / (1.0 - discount) + 1.0)
+            end = side * (2.0 * most / (1.0 - self.discount) + 1.0)
         return np.where(vague, end, bound)
 
     def _infinite(self, bound: FloatArray, side: int) -> BoolArray:
@@ -334,6 +373,15 @@ class SolutionChecker:
             infinite = ~claimed | (infinite & (not unknown))
             self.verdict.states(infinite, "infinite where claimed", claimed & unknown)
         return claimed
+
+
+def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: int) -> BoolArray:
+    """Return where claims, or exactly one minus them, are beyond a value as seen from a side."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if turned > 0:
+            return ~(side * claim >= side * value)  # so is what is no number
+        total, error = two_sum(claim, value)
+        return ~(side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) <= 0.0)
 
 
 def _name(side: int) -> str:

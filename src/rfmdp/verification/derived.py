@@ -9,18 +9,16 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_lengths, segment_sum, starts
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.verification.exact import ExactSet, Undecided
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.reading import Claim, Model
-from rfmdp.verification.sets import BOX, L1, LP, SUM_OFF, Sets
+from rfmdp.verification.sets import BOX, L1, LP, SUM_OFF, ExactSet, Sets, Undecided
 
 
 def restricted(model: Model, fields: Fields) -> Model:
     """Return the model with boxes of a file in place of some sets, each inside of the set there.
 
-    On the side of her guarantee nature may do without some of her members. What is proven of the
-    model with the smaller sets then holds of the model, too. That every box is inside is decided in
-    fractions, by its bounds or by its vertices; if these do not tell, that is `Undecided`.
+    That bounds on nature's side hold of smaller sets too is in docs/soundness.md. That every box is
+    inside is decided in fractions, by its bounds or vertices, or it is `Undecided`.
     """
     places = fields.integers("places", end=len(model.row_marginals))
     need((np.diff(places) > 0).all(), "restriction: places must rise")

@@ -9,6 +9,8 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
+LARGEST_REWARD = 1e100  # in size
+
 
 class Fault(Exception):
     """A field that is not as it must be; the text says which and what was found."""
@@ -39,6 +41,12 @@ class Fields:
         array = self._get(name, "f", 1, size).astype(np.float64, copy=False)
         need(not plain or np.isfinite(array).all(), f"{name}: must hold finite numbers")
         return array
+
+    def payments(self, name: str, size: int) -> FloatArray:
+        """Return rewards whose sums over any number of steps are far from the largest float."""
+        paid = self.floats(name, size)
+        need((np.abs(paid) <= LARGEST_REWARD).all(), f"{name}: must be at most {LARGEST_REWARD:g}")
+        return paid
 
     def values(self, name: str, size: int) -> FloatArray:
         """Return numbers, perhaps infinite ones."""
@@ -115,3 +123,14 @@ def names(header: Mapping[str, Any], name: str) -> list[str]:
 def is_number(value: object) -> bool:
     """Return whether a field is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def variables(header: Mapping[str, Any]) -> list[tuple[str, int, int, bool]]:
+    """Return variables of different names: name, least and largest value, whether it is boolean."""
+    listed = []
+    for each in field(header, "variables", list):
+        low, high = (field(each, end, int) for end in ("low", "high"))
+        need(low <= high, "variables: must have a range")
+        listed.append((field(each, "name", str), low, high, field(each, "boolean", bool)))
+    need(len({name for name, *_ in listed}) == len(listed), "variables: must have different names")
+    return listed

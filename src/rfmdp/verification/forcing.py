@@ -14,9 +14,8 @@ import numpy as np
 
 from rfmdp.ragged import entries, segment_any, segment_lengths, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import Undecided
 from rfmdp.verification.game import GAIN, HOLD, Game
-from rfmdp.verification.sets import LP
+from rfmdp.verification.sets import LP, Undecided
 
 Leads = Callable[[int, BoolArray], bool]
 """Whether a row leads into a set of states."""
@@ -91,11 +90,8 @@ class _Arena:
 class Winning:
     """A parity objective from the side (+1 or -1) of those whose win is claimed.
 
-    The largest priority p of an arena decides. If it is good for the side: what it keeps coming to
-    is won, unless it comes to a part, away from p, that the others win. If it is bad: what is won
-    where the others cannot come to p takes the place of p. Nature has two questions asked per row:
-    can she stay inside, and can she stay inside and touch something. `doubt` says whether some
-    question had no answer; then nothing is proven.
+    By the recursion over priorities in docs/soundness.md, with two questions about nature per row.
+    `doubt` says whether some question had no answer; then nothing is proven.
     """
 
     def __init__(self, game: Game, priority: IntArray, side: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,12 +19,11 @@ import numpy as np
 from rfmdp import ragged
 from rfmdp.ragged import segment, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import ExactRows, Undecided
-from rfmdp.verification.margins import UNIT, directed, scaled
+from rfmdp.verification.margins import UNIT, directed, scaled, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
-from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUM_OFF
+from rfmdp.verification.sets import BOX, L1, LP, SINGLETON, SUM_OFF, ExactRows, Undecided
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
@@ -49,24 +49,10 @@ class Rows:
     @cached_property
     def blocks(self) -> list[tuple[IntArray, IntArray]]:
         """Rows (B,) and their sets (B, n), those with sets of the same shape together."""
-        model = self.model
-        lengths = segment_lengths(self.model.marginal_ptr)
-        described = np.column_stack(
-            [self.sets.kind, self.sets.sizes, segment_lengths(self.sets.corner_ptr)]
-        )
-        classes, of_set = np.unique(described, axis=0, return_inverse=True)
-        shape = lengths.copy()  # a number per sequence of classes
-        for place in range(int(lengths.max(initial=0))):
-            rows = np.flatnonzero(lengths > place)
-            own = of_set.reshape(-1)[model.row_marginals[model.marginal_ptr[rows] + place]]
-            shape[rows] = shape[rows] * len(classes) + own
-            shape = ragged.renumbered(shape)
-        order = ragged.stable_order(shape)
-        blocks = []
-        for rows in np.split(order, np.flatnonzero(np.diff(shape[order])) + 1):
-            at = model.marginal_ptr[rows][:, None] + np.arange(lengths[rows[0]])
-            blocks.append((rows, model.row_marginals[at]))
-        return blocks
+        ptr, sets = self.model.marginal_ptr, self.model.row_marginals
+        certain = np.flatnonzero(segment_lengths(ptr) == 0)
+        blocks = [(certain, np.empty((len(certain), 0), dtype=np.int64))] if len(certain) else []
+        return blocks + [(rows, sets[at]) for rows, at in ragged.alike(self.sets.shapes[sets], ptr)]
 
     def batches(self, chosen: BoolArray) -> Iterator[Batch]:
         """Yield the rows that are asked for."""
@@ -103,11 +89,8 @@ class Rows:
         """The outcomes (O,) of all sets that some member has, or more."""
         sets = self.sets
         kind = np.repeat(sets.kind, sets.sizes)
-        held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
-        for j in np.flatnonzero(sets.kind == POLYTOPE):
-            set_ = self.exact[int(j)]
-            held[segment(sets.ptr, j)] = [set_.possible >> k & 1 for k in range(set_.size)]
-        return held
+        most = np.where(kind == SINGLETON, sets.nominal, sets.upper)
+        return np.asarray((most > 0.0) | (kind == L1) | (kind == LP))
 
     @cached_property
     def possible(self) -> BoolArray:
@@ -314,6 +297,40 @@ class Game:
         least = self.rows.exact.minimum(self.rows.ids(row), numbers)
         best = next((turn * x for x in least if x), Fraction(0))
         return GAIN if best > 0 else FAIL if best < 0 else HOLD
+
+
+def long_run(
+    game: Game, bound: FloatArray, bias: FloatArray, side: int
+) -> tuple[BoolArray, BoolArray]:
+    """Return the states (S,) where a bound of a mean is proven, and where it may yet be one.
+
+    Seen from an upper bound u (lower ones are turned round first) with its witness h, rows climb or
+    keep as docs/soundness.md says, in the worst case if nature opposes the bound. If it helps, one
+    member has to do: for `keep`, one that leads only to states whose u is at most u here.
+    """
+    turned = copy(game)
+    turned.agent, turned.nature = side * game.agent, side * game.nature
+    u, h = side * bound, side * bias
+    model, state = game.model, game.rows.state
+    turned.reward = turned.rest = np.zeros(model.rows)
+    climbs = turned.signs(u, 1, 1.0, game.allowed)
+    todo = game.allowed & (climbs != GAIN)
+    # what a row pays beyond u, exactly or more
+    first, error = two_sum(side * game.reward, -u[state])
+    turned.reward, turned.rest = first, directed(error, side * game.rest, 1.0)
+    keeps = turned.signs(h, 1, 1.0, todo)
+    if turned.nature == 1:
+        keeps = np.minimum(keeps, climbs)
+    else:  # prove rows again that may lead to states with a larger u, without these
+        most = np.maximum.reduceat(u[model.successors], model.successor_ptr[:-1])
+        again = todo & (most > u[state])
+        for level in np.unique(u[state[again]]):
+            chosen = again & (u[state] == level)
+            keeps[chosen] = turned.signs(np.where(u > level, np.inf, h), 1, 1.0, chosen)[chosen]
+    good = (climbs == GAIN) | (keeps >= HOLD)
+    open_ = good | (climbs == UNKNOWN) | (keeps == UNKNOWN)
+    helps = turned.agent == -1
+    return turned.enough(good, helps, game.allowed), turned.enough(open_, helps, game.allowed)
 
 
 def _possible(batch: Batch, values: FloatArray) -> FloatArray:

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.ragged import entries, segment_lengths
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import Fields, field, names, need
+from rfmdp.verification.fields import Fields, field, names, need, texts, variables
 from rfmdp.verification.sets import BOX, LP, Sets, excess, read_sets
 
 FORBIDDEN = -1  # in place of a move
@@ -31,16 +32,23 @@ class Factor:
     """Variables that move together, and how."""
 
     size: int  # local states
-    reads: list[int]  # variables of its contexts
+    weights: dict[int, int]  # what one more of a variable adds to the number of a context
     moves: IntArray  # (contexts, actions), or FORBIDDEN
 
 
 @dataclass(slots=True, eq=False)
-class Fresh:
-    """All values of the variables that are read at a depth for the first time."""
+class Depth:
+    """A factor that is contracted, with all values of the variables that it reads as the first.
 
-    states: IntArray  # (F,) what they add to the number of a state
-    codes: list[IntArray]  # (F,) what they add to the context of this factor and of later ones
+    Of one that is postponed, outcomes are only picked, and these are contracted in the end.
+    """
+
+    size: int  # of what is contracted
+    moves: IntArray  # (contexts, actions), or FORBIDDEN
+    states: IntArray  # (F,) what the values add to the number of a state
+    codes: list[IntArray]  # (F,) what they add to the context of this depth and of later ones
+    picks: int = 0  # outcomes that are picked only
+    picked: bool = False  # whether they were before
 
 
 @dataclass(eq=False)
@@ -48,7 +56,8 @@ class Lattice:
     """A model by its factors."""
 
     ranges: list[tuple[str, int, int, bool]]  # variables: name, least and largest value, boolean
-    strides: list[int]  # what one more of a variable adds to the number of a state
+    radix: list[int]  # numbers of their values
+    strides: dict[int, int]  # what one more of a variable adds to the number of a state
     factors: list[Factor]
     move_sets: IntArray  # (moves,) the set of a move; -1: it is certain
     target_ptr: IntArray
@@ -78,62 +87,45 @@ class Lattice:
         }
 
     @property
-    def begins(self) -> BoolArray:
-        """The initial states, (S,)."""
-        where = np.zeros(self.states, dtype=np.bool_)
-        where[self.initial] = True
-        return where
-
-    def label(self, name: str) -> BoolArray:
-        """Return where a label holds."""
-        if name in self.labels:
-            return self.labels[name]
-        need(name in ("init", "deadlock"), f"objective: there is no label {name!r}")
-        return self.begins if name == "init" else self.stuck
-
-    @property
     def variables(self) -> dict[str, AnyArray]:
         """The values (S,) of variables by name; none of a large model, whose texts stay unread."""
         if self.states > NAMED:
             return {}
         states = np.arange(self.states)
         columns: dict[str, AnyArray] = {}
-        for (name, low, high, boolean), stride in zip(self.ranges, self.strides, strict=True):
-            column = states // stride % (high - low + 1) + low
+        for k, (name, low, _, boolean) in enumerate(self.ranges):
+            column = states // self.strides[k] % self.radix[k] + low
             columns[name] = column.astype(np.bool_) if boolean else column
         return columns
 
-    def radix(self, variable: int) -> int:
-        """Return the number of values of a variable."""
-        _, low, high, _ = self.ranges[variable]
-        return high - low + 1
-
-    def weights(self, factor: Factor) -> dict[int, int]:
-        """Return what each variable counts in the contexts of a factor."""
-        weights, weight = {}, 1
-        for variable in reversed(factor.reads):
-            weights[variable] = weight
-            weight *= self.radix(variable)
-        return weights
+    @cached_property
+    def widths(self) -> list[int]:
+        """The most outcomes of the moves of every factor."""
+        sizes = segment_lengths(self.target_ptr)
+        used = (np.unique(factor.moves[factor.moves >= 0]) for factor in self.factors)
+        return [int(sizes[moves].max(initial=1)) for moves in used]
 
     @cached_property
-    def fresh(self) -> list[Fresh]:
-        """What every depth reads for the first time."""
+    def depths(self) -> list[Depth]:
+        """What is contracted; of a clock with several outcomes these come last."""
         decided: set[int] = set()
         depths = []
-        for depth, factor in enumerate(self.factors):
-            new = [v for v in factor.reads if v not in decided]
+        for k, factor in enumerate(self.factors):
+            new = [v for v in factor.weights if v not in decided]
             decided |= set(new)
-            count = math.prod(self.radix(v) for v in new)
-            digits = np.indices([self.radix(v) for v in new]).reshape(len(new), count)
-            zero = np.zeros(count, dtype=np.int64)
-            states = sum((d * self.strides[v] for v, d in zip(new, digits, strict=True)), zero)
-            codes = []
-            for later in self.factors[depth:]:
-                weights = self.weights(later)
-                more = (d * weights.get(v, 0) for v, d in zip(new, digits, strict=True))
-                codes.append(sum(more, zero))
-            depths.append(Fresh(states, codes))
+            radix = [self.radix[v] for v in new]
+            digits = np.indices(radix).reshape(len(new), math.prod(radix))
+            strides = np.array([self.strides[v] for v in new], dtype=np.int64)
+            weights = ([later.weights.get(v, 0) for v in new] for later in self.factors[k:])
+            codes = [np.array(each, dtype=np.int64) @ digits for each in weights]
+            depths.append(Depth(factor.size, factor.moves, strides @ digits, codes))
+        first, outcomes = depths[0], self.widths[0]
+        if self.levels is not None and 1 < outcomes < first.size:
+            zero = np.zeros(1, dtype=np.int64)
+            depths.append(Depth(outcomes, first.moves, zero, [zero], picked=True))
+            for depth in depths[:-1]:
+                depth.codes.append(0 * depth.states)
+            first.codes[-1], first.picks = first.codes[0], outcomes
         return depths
 
     @cached_property
@@ -143,11 +135,14 @@ class Lattice:
         Those of level 0 stay for ever, the others lead to lower levels only.
         """
         factor = self.factors[0]
-        local = self.fresh[0].states // (self.states // factor.size)
-        context = self.fresh[0].codes[0]
+        context = np.arange(len(factor.moves))
+        inner = self.states // factor.size  # an own variable counts as much there as in the states
+        local = np.zeros_like(context)
+        for v, weight in factor.weights.items():
+            local += context // weight % self.radix[v] * self.strides[v] // inner
         leads = np.zeros((factor.size, factor.size), dtype=np.bool_)
-        pairs = local[:, None] * len(self.move_sets) + factor.moves[context]
-        pairs = np.unique(pairs[factor.moves[context] != FORBIDDEN])
+        pairs = local[:, None] * len(self.move_sets) + factor.moves
+        pairs = np.unique(pairs[factor.moves != FORBIDDEN])
         for here, move in zip(*np.divmod(pairs, len(self.move_sets)), strict=True):
             leads[here, self.move_targets(move)] = True
         level = np.full(factor.size, -1)
@@ -159,12 +154,6 @@ class Lattice:
             level[ready] = int(level.max()) + 1
         return level
 
-    def level_states(self, level: int) -> BoolArray:
-        """Return the states of a level, (S,); none if there are no levels."""
-        first = self.factors[0].size
-        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
-        return np.repeat(holds, self.states // first)
-
     def move_targets(self, move: int) -> IntArray:
         """Return the local states that a move leads to."""
         return self.targets[self.target_ptr[move] : self.target_ptr[move + 1]]
@@ -174,8 +163,8 @@ class Lattice:
         tables = []
         for factor in self.factors:
             context = np.zeros(len(states), dtype=np.int64)
-            for variable, weight in self.weights(factor).items():
-                context += states // self.strides[variable] % self.radix(variable) * weight
+            for v, weight in factor.weights.items():
+                context += states // self.strides[v] % self.radix[v] * weight
             tables.append(factor.moves[context])
         return tables
 
@@ -188,6 +177,17 @@ class Lattice:
             able = [table != FORBIDDEN for table in self.moves_of(states)]
             where[states] = ~np.logical_and.reduce(able).any(axis=1)
         return where
+
+    def level_states(self, level: int) -> BoolArray:
+        """Return the states of a level, (S,); none if there are no levels."""
+        first = self.factors[0].size
+        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
+        return np.repeat(holds, self.states // first)
+
+    @property
+    def still(self) -> BoolArray:
+        """The states (S,) that are stuck, or in which a clock has come to its end."""
+        return self.stuck | self.level_states(0)
 
     @cached_property
     def faint(self) -> bool:
@@ -225,8 +225,12 @@ def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance |
     """Return a model whose arrays fit together."""
     sets = read_sets(fields.within("marginals.")).settled()
     need((sets.kind != LP).all(), "marginals: must not be Lp balls here")
-    ranges = _ranges(header)
-    actions = len(names_of_actions(header))
+    ranges = variables(header)
+    radix = [high - low + 1 for _, low, high, _ in ranges]
+    need(radix and max(radix) <= MOST_STATES, "variables: must be there, with few values each")
+    words = texts(header, "actions")  # commands without a label have no names
+    need(words, "actions: there must be one")
+    actions = len(words)
     move_sets = fields.integers("moves.marginal")
     need(((move_sets >= -1) & (move_sets < len(sets.kind))).all(), "moves.marginal: out of range")
     targets = fields.integers("moves.targets")
@@ -237,15 +241,18 @@ def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance |
     for k, described in enumerate(field(header, "factors", list)):
         own, reads = (_columns(described, name, len(ranges)) for name in ("columns", "reads"))
         need(set(own) <= set(reads), "factors: must read their own variables")
-        factors.append(_factor(fields, k, own, reads, ranges, actions, len(move_sets)))
-        used = np.unique(factors[-1].moves[factors[-1].moves >= 0])
-        ends = np.concatenate([targets[target_ptr[m] : target_ptr[m + 1]] for m in used] or [used])
-        need(((ends >= 0) & (ends < factors[-1].size)).all(), "moves.targets: out of range")
+        size, contexts = (math.prod(radix[v] for v in some) for some in (own, reads))
+        table = fields.integers(f"factor.{k}", actions, ndim=2)
+        need(len(table) == contexts, f"factor.{k}: must have a line per context")
+        inside = (table >= FORBIDDEN) & (table < len(move_sets))
+        need(inside.all(), f"factor.{k}: must hold moves")
+        factors.append(Factor(size, _weights(reads, radix), table))
+        ends = targets[entries(target_ptr, np.unique(table[table >= 0]))]
+        need(((ends >= 0) & (ends < size)).all(), "moves.targets: out of range")
         order += own
     need(sorted(order) == list(range(len(ranges))), "factors: must share all variables out")
     states = math.prod(factor.size for factor in factors)
     need(0 < states <= MOST_STATES, "factors: too many states")
-    strides = _strides(order, ranges)
     initial = fields.integers("initial", end=states)
     need(len(initial), "initial: there must be an initial state")
     labels = {
@@ -256,26 +263,9 @@ def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance |
         for i, name in enumerate(names(header, "rewards"))
     }
     return Lattice(
-        ranges, strides, factors, move_sets, target_ptr, targets, sets, actions, initial,
-        labels, rewards, field(header, "formulas", dict), origin,
+        ranges, radix, _weights(order, radix), factors, move_sets, target_ptr, targets, sets,
+        actions, initial, labels, rewards, field(header, "formulas", dict), origin,
     )  # fmt: skip
-
-
-def names_of_actions(header: Mapping[str, Any]) -> list[str]:
-    """Return the names of actions; commands without a label have none."""
-    words = field(header, "actions", list)
-    need(words and all(isinstance(word, str) for word in words), "actions: must be texts")
-    return list(words)
-
-
-def _ranges(header: Mapping[str, Any]) -> list[tuple[str, int, int, bool]]:
-    ranges = []
-    for variable in field(header, "variables", list):
-        low, high = (field(variable, end, int) for end in ("low", "high"))
-        need(low <= high < low + MOST_STATES, "variables: must have a range")
-        ranges.append((field(variable, "name", str), low, high, field(variable, "boolean", bool)))
-    need(ranges, "variables: there must be one")
-    return ranges
 
 
 def _columns(described: object, name: str, count: int) -> list[int]:
@@ -285,24 +275,9 @@ def _columns(described: object, name: str, count: int) -> list[int]:
     return list(columns)
 
 
-def _factor(
-    fields: Fields, k: int, own: list[int], reads: list[int], ranges: list[Any], actions: int,
-    moves: int,
-) -> Factor:  # fmt: skip
-    """Return a factor whose table has a move, or none, per context and action."""
-    size, contexts = (math.prod(ranges[c][2] - ranges[c][1] + 1 for c in s) for s in (own, reads))
-    table = fields.integers(f"factor.{k}", actions, ndim=2)
-    need(len(table) == contexts, f"factor.{k}: must have a line per context")
-    need(((table >= FORBIDDEN) & (table < moves)).all(), f"factor.{k}: must hold moves")
-    return Factor(size, reads, table)
-
-
-def _strides(order: list[int], ranges: list[Any]) -> list[int]:
-    strides, stride = [0] * len(ranges), 1
-    for variable in reversed(order):
-        strides[variable] = stride
-        stride *= ranges[variable][2] - ranges[variable][1] + 1
-    return strides
+def _weights(order: list[int], radix: list[int]) -> dict[int, int]:
+    """Return what one more of each variable counts in a number of all of them, the last least."""
+    return {v: math.prod(radix[w] for w in order[k + 1 :]) for k, v in enumerate(order)}
 
 
 def _rewards(fields: Fields, states: int, actions: int) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -310,8 +285,5 @@ def _rewards(fields: Fields, states: int, actions: int) -> tuple[FloatArray, Int
     classes = fields.integers("class_of_action", actions)
     need((classes >= 0).all(), "class_of_action: must be numbers of classes")
     count = int(classes.max()) + 1
-    paid = [fields.floats(f"class.{c}", states) for c in range(count)]
-    of_states = fields.floats("state", states)
-    largest = max(float(np.abs(each).max()) for each in (of_states, *paid))
-    need(largest <= 1e100, "rewards: must be at most 1e100")
-    return of_states, classes, np.stack(paid)
+    paid = [fields.payments(f"class.{c}", states) for c in range(count)]
+    return fields.payments("state", states), classes, np.stack(paid)

@@ -17,22 +17,23 @@ many.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
+from rfmdp.ragged import alike, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.fields import need
-from rfmdp.verification.lattice_model import FORBIDDEN, Fresh, Lattice
-from rfmdp.verification.margins import TINY, UNIT
+from rfmdp.verification.lattice_model import FORBIDDEN, Depth, Lattice
+from rfmdp.verification.margins import TINY, UNIT, two_sum
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
-from rfmdp.verification.sets import BOX, L1, POLYTOPE, SINGLETON, Sets
+from rfmdp.verification.sets import BOX, L1, ExactRows
 
 AT_ONCE = 1 << 19  # numbers of W that are contracted together, or a line more
+FEW = 6  # outcomes of boxes and L1 balls whose vertices are all tried
 WRITTEN = 1 << 24  # successors of rows that are written out in a step
 
 Sides = dict[int, FloatArray]
@@ -64,65 +65,29 @@ class Rows:
         return Rows(self.states[some], self.actions[some], self.low[some], self.high[some])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Depth:
-    """A factor that is contracted; of one that is postponed, outcomes are picked or contracted."""
-
-    size: int  # of what is contracted
-    moves: IntArray  # (contexts, actions), or FORBIDDEN
-    sets: IntArray  # (moves,)
-    targets: list[IntArray]  # by moves
-    fresh: Fresh
-    picks: int = 0  # outcomes that are picked only
-
-
 class Contraction:
-    """Backward steps of a lattice, rounded outwards.
-
-    rounded : whether some payments are sums that no float holds
-    """
+    """Backward steps of a lattice, rounded outwards. What is paid, if anything, is a reward."""
 
     def __init__(
-        self, model: Lattice, agent: int, nature: int, pays: FloatArray, classes: IntArray,
-        discount: float, rounded: bool = False,
+        self, model: Lattice, agent: int, nature: int, paid: tuple[Any, ...] | None = None,
+        discount: float = 1.0,
     ) -> None:  # fmt: skip
-        self.model, self.agent, self.nature = model, agent, nature
-        self.pays, self.classes, self.discount = pays, classes, discount
-        self._exact = not rounded
+        self.model, self.agent, self.nature, self.discount = model, agent, nature, discount
+        nothing = np.zeros(model.states), np.zeros(model.actions, dtype=np.int64), np.zeros(1)
+        of_states, self.classes, of_classes = nothing if paid is None else paid
+        total, lost = two_sum(of_classes, of_states)
+        self.pays = np.stack([*total.reshape(-1, model.states), of_states])  # of stuck states last
+        self._exact = not lost.any()  # else no float holds some sums
         self.rounded = RoundedSets(model.sets, ExactRows(model.sets))
-        sizes = np.diff(model.target_ptr)
-        widths = [max(sizes[np.unique(f.moves[f.moves >= 0])], default=1) for f in model.factors]
-        self._rounding = UNIT * sum(5.0 * float(w) + 4.0 for w in widths if w > 1)  # of the span
+        self._corners: dict[int, FloatArray] = {}
+        terms = (5.0 * width + 4.0 for width in model.widths if width > 1)
+        self._rounding = UNIT * sum(terms)  # of the span
         self._written = 0
-        self._depths = self._listed(int(widths[0]))
-
-    def _listed(self, outcomes: int) -> list[_Depth]:
-        """Return what is contracted; of a clock with several outcomes these come last."""
-        model = self.model
-        targets = [model.move_targets(move) for move in range(len(model.move_sets))]
-        late = model.levels is not None and 1 < outcomes < model.factors[0].size
-        depths = []
-        for factor, fresh in zip(model.factors, model.fresh, strict=True):
-            codes = [*fresh.codes, np.zeros_like(fresh.states)] if late else fresh.codes
-            fresh = Fresh(fresh.states, codes)
-            depths.append(_Depth(factor.size, factor.moves, model.move_sets, targets, fresh))
-        if not late:
-            return depths
-        first, codes = depths[0], model.fresh[0].codes
-        depths[0] = replace(
-            first, fresh=Fresh(first.fresh.states, [*codes, codes[0]]), picks=outcomes
-        )
-        nothing = Fresh(np.zeros(1, dtype=np.int64), [np.zeros(1, dtype=np.int64)])
-        ranks = [np.arange(len(some)) for some in targets]
-        return [*depths, _Depth(outcomes, first.moves, first.sets, ranks, nothing)]
 
     def back(
-        self,
-        after: Sides,
-        rule: IntArray,
-        by_policy: Callable[[int], bool],
+        self, after: Sides, rule: IntArray, by_policy: Callable[[int], bool],
         level: int | None = None,
-    ) -> Sides:
+    ) -> Sides:  # fmt: skip
         """Return bounds before a step; by the rule's actions only on sides that ask for it.
 
         With a level of the clock, those of its states alone; others stay infinite.
@@ -132,21 +97,41 @@ class Contraction:
         size = max(float(np.abs(low).max()), float(np.abs(high).max()))
         middle = 0.5 * (low + high)
         half = max(float((high - middle).max()), float((middle - low).max()))
-        margin = self._rounding * float(middle.max() - middle.min())
+        base = float(middle.min())  # errors are relative to the span
+        margin = self._rounding * (float(middle.max()) - base)
         margin += (len(model.factors) + 4.0) * UNIT * size + TINY * (size > 0.0)
         # a step does not widen bounds around the middle, so that alone is contracted
         before: Sides = {side: np.full(model.states, -self.agent * np.inf) for side in (-1, 1)}
+        best = np.maximum if self.agent > 0 else np.minimum
+
+        def enter(rows: Rows) -> None:
+            """Compare what some rows are worth with the best so far; one row per state."""
+            for side, worth in self._worth(rows, half + margin).items():
+                some = rule[rows.states] == rows.actions if by_policy(side) else slice(None)
+                at = rows.states[some]
+                before[side][at] = best(before[side][at], worth[some])
+
         loose: list[Rows] = []
-        for part in self._leaves(middle, level):
+        for part in self._leaves(self._whole(middle - base), level=level):
             for action in part.actions.tolist():
-                rows = Rows(part.states, np.full(len(part.states), action), part.low[:, 0],
-                             part.high[:, 0])  # fmt: skip
+                rows = Rows(part.states, np.full(len(part.states), action),
+                            part.low[:, 0] + base, part.high[:, 0] + base)  # fmt: skip
                 if part.high is not part.low:
                     wide = rows.high - rows.low > margin
                     loose.append(rows.take(wide))
                     rows = rows.take(~wide)
-                self._enter(rows, before, rule, by_policy, (half, margin))
-        self._enter_loose(loose, middle, before, rule, by_policy, (half, margin))
+                enter(rows)
+        if loose:  # rows whose sides differ are written out, if they may be better, or of the rule
+            rows = Rows(
+                *(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(Rows))
+            )
+            self._written = 0
+            ruled = rule[rows.states] == rows.actions
+            for some in (rows.take(ruled), rows.take(~ruled)):
+                worth = self._worth(some, half + margin)[self.agent]
+                better = self.agent * (worth - before[-self.agent][some.states]) > 0.0
+                for group in self.alike(some.take(better | (rule[some.states] == some.actions))):
+                    enter(self.repaired(group, middle))
         stuck = model.stuck
         here = slice(None) if level is None else model.level_states(level)
         for side in (-1, 1):
@@ -163,7 +148,7 @@ class Contraction:
         if self.model.faint or not states.any():
             return np.full(len(states), bool(states.any()))
         where = np.zeros_like(states)
-        for part in self._leaves(-states.astype(np.float64), None):
+        for part in self._leaves(self._whole(-states.astype(np.float64))):
             some = part.low[:, 0] < 0.0
             if rule is not None:
                 some &= np.isin(rule[part.states], part.actions)
@@ -177,67 +162,65 @@ class Contraction:
         exact = ((pays == 0.0) & (self.discount == 1.0)) | ((mean == 0.0) & self._exact)
         return np.asarray(pays + later + side * np.where(exact, 0.0, error))
 
-    def _leaves(self, values: FloatArray, level: int | None) -> Iterator[_Part]:
-        """Yield what is left after all factors: a number per state and action."""
+    def _whole(self, values: FloatArray) -> _Part:
+        """Return values (S,) of what follows, before any factor is contracted."""
         zero = np.zeros(1, dtype=np.int64)
-        everyone = np.arange(self.model.actions)
-        codes = [zero] * len(self._depths)
-        values = values[None]
-        branches = np.arange(len(self._depths[0].fresh.states))
-        if level is not None:
-            states = self._depths[0].fresh.states
-            branches = np.flatnonzero(self.model.level_states(level)[states])
-        yield from self._deeper(0, _Part(values, values, zero, codes, everyone), branches)
+        actions = np.arange(self.model.actions)
+        return _Part(values[None], values[None], zero, [zero] * len(self.model.depths), actions)
 
-    def _deeper(self, depth: int, part: _Part, branches: IntArray | None = None) -> Iterator[_Part]:
-        if depth == len(self._depths):
+    def _leaves(self, part: _Part, depth: int = 0, level: int | None = None) -> Iterator[_Part]:
+        """Yield what is left after all factors: a number per state, or of a level, and action."""
+        if depth == len(self.model.depths):
             yield part
             return
-        table = self._depths[depth].moves[:, part.actions]
+        here = self.model.depths[depth]
+        branches = np.arange(len(here.states))
+        if level is not None and depth == 0:
+            branches = np.flatnonzero(self.model.level_states(level)[here.states])
+        table = here.moves[:, part.actions]
         group = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
-        if branches is None:
-            branches = np.arange(len(self._depths[depth].fresh.states))
         for k in range(int(group.max()) + 1):
-            some = part.actions[group == k]
-            for after in self._contracted(self._depths[depth], part, some, branches):
-                yield from self._deeper(depth + 1, after)
+            for after in self._contracted(here, part, part.actions[group == k], branches):
+                yield from self._leaves(after, depth + 1)
 
     def _contracted(
-        self, depth: _Depth, part: _Part, actions: IntArray, branches: IntArray
+        self, depth: Depth, part: _Part, actions: IntArray, branches: IntArray
     ) -> Iterator[_Part]:
         """Yield a part after one more depth, for actions that move it alike, piece by piece."""
-        fresh, count = depth.fresh, len(branches)
+        count = len(branches)
         inner = part.low.shape[1] // depth.size
         step = max(1, AT_ONCE // (inner * max(depth.picks, 1) * count))
         for first in range(0, len(part.states), step):
             lines = np.arange(first, min(first + step, len(part.states)))
             line, branch = np.repeat(lines, count), np.tile(branches, len(lines))
-            moves = depth.moves[part.codes[0][line] + fresh.codes[0][branch], actions[0]]
+            moves = depth.moves[part.codes[0][line] + depth.codes[0][branch], actions[0]]
             able = np.flatnonzero(moves != FORBIDDEN)
             line, branch, moves = line[able], branch[able], moves[able]
             low, high = self._sides(depth, part, line, moves, inner)
             codes = [
                 before[line] + more[branch]
-                for before, more in zip(part.codes[1:], fresh.codes[1:], strict=True)
+                for before, more in zip(part.codes[1:], depth.codes[1:], strict=True)
             ]
-            yield _Part(low, high, part.states[line] + fresh.states[branch], codes, actions)
+            yield _Part(low, high, part.states[line] + depth.states[branch], codes, actions)
 
     def _sides(
-        self, depth: _Depth, part: _Part, line: IntArray, moves: IntArray, inner: int
+        self, depth: Depth, part: _Part, line: IntArray, moves: IntArray, inner: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return W from below and from above after some lines made moves; perhaps the same."""
         low = np.empty((len(line), inner * max(depth.picks, 1)))
         higher: list[tuple[IntArray, FloatArray]] = []
-        for move in np.unique(moves).tolist():
-            at, targets = np.flatnonzero(moves == move), depth.targets[move]
+        for move in np.flatnonzero(np.bincount(moves)).tolist():
+            at, targets = np.flatnonzero(moves == move), self.model.move_targets(move)
+            targets = np.arange(len(targets)) if depth.picked else targets
             sides = (part.low,) if part.high is part.low else (part.low, part.high)
-            picked = [side.reshape(-1, depth.size, inner)[line[at][:, None], targets]
+            # (outcomes, lines, what is left)
+            picked = [side.reshape(-1, depth.size, inner)[line[at], targets[:, None]]
                       for side in sides]  # fmt: skip
             if depth.picks:  # of the only line that there is at first; the last fills the others
                 ranks = np.minimum(np.arange(depth.picks), len(targets) - 1)
-                low[at] = picked[0][:, ranks].transpose(0, 2, 1).reshape(len(at), -1)
+                low[at] = picked[0][ranks].transpose(1, 2, 0).reshape(len(at), -1)
                 continue
-            below, above = self._means(int(depth.sets[move]), picked[0], picked[-1])
+            below, above = self._means(int(self.model.move_sets[move]), picked[0], picked[-1])
             low[at] = below
             if above is not below:
                 higher.append((at, above))
@@ -249,96 +232,60 @@ class Contraction:
         return low, high
 
     def _means(self, j: int, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return W (N, fibres) from values (N, outcomes, fibres) by a set; -1: a certain move.
+        """Return W (N, fibres) from values (outcomes, N, fibres) by a set; -1: a certain move.
 
         Rounding is not added here: `back` does that once for all factors.
         """
         if j < 0:
-            below = low[:, 0]
-            return below, below if high is low else high[:, 0]
-        sets = self.model.sets
-        outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
-        if sets.kind[j] == SINGLETON:
-            p = (sets.nominal[outcomes] / math.fsum(sets.nominal[outcomes]))[None, :, None]
-            below = _mean(p, low)
-            return below, below if high is low else _mean(p, high)
-        if sets.kind[j] == BOX and sets.sizes[j] == 2:
-            return self._between(int(sets.ptr[j]), low, high)
-        together = high.sum(axis=2, keepdims=True)
-        return _mean(_worst(sets, j, low), low), _mean(_worst(sets, j, together), high)
+            return low[0], low[0] if high is low else high[0]
+        if j not in self._corners:
+            few = self.model.sets.sizes[j] <= FEW or self.model.sets.kind[j] not in (BOX, L1)
+            listed = self.rounded.exact[j].vertices if few else []
+            self._corners[j] = np.array(listed, dtype=np.float64)
+        corners, shape = self._corners[j], low.shape[1:]
+        if len(corners):
 
-    def _between(
-        self, first: int, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the same for a box with two outcomes, by the probability of the first."""
-        lower, upper = self.model.sets.lower, self.model.sets.upper
-        least = max(lower[first], 1.0 - upper[first + 1])
-        most = min(upper[first], 1.0 - lower[first + 1])
-        gap = low[:, 0] - low[:, 1]
-        below = np.minimum(least * gap, most * gap)
-        below += low[:, 1]
-        if high is low:
-            if gap.min() >= 0.0 or gap.max() <= 0.0:  # the same answer in all lines
-                return below, below
-            mixed = (gap.max(axis=1) > 0.0) & (gap.min(axis=1) < 0.0)
-            if not mixed.any():
-                return below, below
-        gap = high[:, 0] - high[:, 1]
-        p = np.where(gap.sum(axis=1) > 0.0, least, most)
-        return below, high[:, 1] + p[:, None] * gap
+            def worth(values: FloatArray) -> FloatArray:  # not by BLAS: corners are few and small
+                flat = np.einsum("vx,xm->vm", corners, values.reshape(len(values), -1))
+                return np.asarray(flat).reshape(-1, *shape)
 
-    def _enter(
-        self, rows: Rows, before: Sides, rule: IntArray, by_policy: Callable[[int], bool],
-        errors: tuple[float, float],
-    ) -> None:  # fmt: skip
-        """Compare what some rows are worth with the best so far; one row per state."""
-        best = np.maximum if self.agent > 0 else np.minimum
-        for side, worth in self._worth(rows, errors).items():
-            some = rule[rows.states] == rows.actions if by_policy(side) else slice(None)
-            at = rows.states[some]
-            before[side][at] = best(before[side][at], worth[some])
+            each = worth(low)
+            below, each = each.min(axis=0), each if high is low else worth(high)
+            above = each[np.einsum("vnf->vn", each).argmin(axis=0), np.arange(shape[0])]
+        else:
 
-    def _worth(self, rows: Rows, errors: tuple[float, float]) -> Sides:
+            def mean(chosen: FloatArray, values: FloatArray) -> FloatArray:
+                """Return means by the members that are best for some values (outcomes, ...)."""
+                lines = chosen.reshape(len(chosen), -1).T
+                p, _ = self.rounded.axis(np.full(len(lines), j)).point(lines)
+                p = np.repeat(p, values[0].size // len(p), axis=0)
+                flat = np.einsum("mx,xm->m", p, values.reshape(len(values), -1))
+                return np.asarray(flat).reshape(shape)
+
+            below, above = mean(low, low), mean(high.sum(axis=2), high)
+        return below, below if high is low and np.array_equal(below, above) else above
+
+    def _worth(self, rows: Rows, error: float) -> Sides:
         """Return bounds of what rows pay and what follows them."""
-        half, margin = errors
         sign = -self.nature
         pays = self.pays[self.classes[rows.actions], rows.states]
         worth = {}
         for side in (-1, 1):
             mean = sign * (rows.low if sign * side < 0 else rows.high)
-            worth[side] = self._paid(pays, mean + side * half + side * margin, side)
+            worth[side] = self._paid(pays, mean + side * error, side)
         return worth
 
-    def _enter_loose(
-        self, loose: list[Rows], values: FloatArray, before: Sides, rule: IntArray,
-        by_policy: Callable[[int], bool], errors: tuple[float, float],
-    ) -> None:  # fmt: skip
-        """Write rows out whose sides differ, those of the rule first, then what may be better."""
-        if not loose:
-            return
-        rows = Rows(*(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(Rows)))
-        self._written = 0
-        ruled = rule[rows.states] == rows.actions
-        for some in (rows.take(ruled), rows.take(~ruled)):
-            worth = self._worth(some, errors)
-            rival = before[-self.agent][some.states]
-            better = self.agent * (worth[self.agent] - rival) > 0.0
-            for alike in self.alike(some.take(better | (rule[some.states] == some.actions))):
-                self._enter(self.repaired(alike, values), before, rule, by_policy, errors)
-
     def alike(self, rows: Rows) -> Iterator[Rows]:
-        """Yield rows of one action whose sets have the same kinds and sizes, some at a time."""
+        """Yield rows of one action whose sets have the same shapes, some at a time."""
+        model = self.model
         moves = np.stack([t[np.arange(len(rows.states)), rows.actions]
-                          for t in self.model.moves_of(rows.states)], axis=1)  # fmt: skip
-        sets = self.model.sets
-        shape = np.where(
-            self.model.move_sets[moves] < 0, 0, 1 + sets.sizes[self.model.move_sets[moves]]
-        )
-        shape = np.concatenate([shape, rows.actions[:, None]], axis=1)
-        _, group = np.unique(shape, axis=0, return_inverse=True)
-        for k in range(int(group.max(initial=-1)) + 1):
-            some = np.flatnonzero(group.reshape(-1) == k)
-            step = max(1, AT_ONCE // int(np.prod(np.maximum(shape[some[0], :-1] - 1, 1))))
+                          for t in model.moves_of(rows.states)], axis=1)  # fmt: skip
+        shapes = np.append(1 + model.sets.shapes, 0)[model.move_sets[moves]]
+        codes = np.column_stack([rows.actions, shapes])
+        ptr = np.arange(0, codes.size + 1, codes.shape[1])
+        for some, _ in alike(codes.reshape(-1), ptr):
+            size = np.prod(segment_lengths(model.target_ptr)[moves[some[0]]])
+            step = max(1, AT_ONCE // int(size))
             for first in range(0, len(some), step):
                 yield rows.take(some[first : first + step])
 
@@ -365,42 +312,3 @@ class Contraction:
             ends.append(least + base)
         return Rows(rows.states, rows.actions, np.maximum(rows.low, ends[0]),
                      np.minimum(rows.high, ends[1]))  # fmt: skip
-
-
-def _worst(sets: Sets, j: int, values: FloatArray) -> FloatArray:
-    """Return the member (N, outcomes, fibres) of a set with the least mean of values, each fibre.
-
-    Its numbers are off by no more than some roundings of one. In a box, what is free goes to the
-    outcomes with the least values. In an L1 ball, half of the radius goes from the outcomes with
-    the largest values to the one with the least.
-    """
-    outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
-    if sets.kind[j] == POLYTOPE:
-        corners = sets.listed(j).reshape(-1, sets.sizes[j])
-        corners = corners / corners.sum(axis=1, keepdims=True)
-        best = np.einsum("cd,ndf->ncf", corners, values).argmin(axis=1)
-        return np.asarray(corners[best].transpose(0, 2, 1))
-    order = np.argsort(values, axis=1, kind="stable")
-    if sets.kind[j] == L1:
-        total = math.fsum(sets.nominal[outcomes])
-        filled = (sets.nominal[outcomes] / total)[order]
-        moved = np.minimum(0.5 * sets.radius[j] / total, 1.0 - filled[:, :1])
-        gives = filled.copy()
-        gives[:, 0] = 0.0
-        later = np.cumsum(gives[:, ::-1], axis=1)[:, ::-1] - gives
-        filled -= np.clip(moved - later, 0.0, gives)
-        filled[:, :1] += moved
-    else:
-        lower, upper = sets.lower[outcomes], sets.upper[outcomes]
-        room = (upper - lower)[order]
-        before = np.cumsum(room, axis=1) - room
-        filled = lower[order] + np.clip(1.0 - math.fsum(lower) - before, 0.0, room)
-    member = np.empty_like(filled)
-    np.put_along_axis(member, order, filled, axis=1)
-    return member
-
-
-def _mean(p: FloatArray, values: FloatArray) -> FloatArray:
-    """Return means (N, fibres), as the least value plus what the others add."""
-    least = values.min(axis=1)
-    return np.asarray(least + (p * (values - least[:, None])).sum(axis=1))

@@ -6,7 +6,7 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
 - the sets: what the learned model keeps of an unknown distribution holds all that the counts of
   some look do not rule out. A bound p of a probability is tested forwards: its tail or its
   likelihood ratio is computed, no quantile is searched for;
-- what rows pay, if that is not simply declared (`Payments`);
+- what rows pay, if that is not simply declared;
 - the solution of the learned model, whose bounds are proven like those of any other;
 - starts: how often episodes began in each initial state, behind a mean over them;
 - assumptions, each of which has to be stated.
@@ -26,6 +26,7 @@ from scipy import special
 
 from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.checker import Verdict
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
@@ -39,7 +40,6 @@ PAYMENTS = {  # how rewards are known, and what has to be stated
 }  # fmt: skip
 EPS = 2.0**-52
 
-Note = Callable[[bool, str], None]
 ACCURACY = 1e-7  # relative, of error probabilities
 BATCH = 1 << 19  # counts handled at a time
 SIZES = 8.0 ** np.arange(7)  # of the priors of the mixture
@@ -51,26 +51,23 @@ Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
 
 
 def check_run(
-    header: Mapping[str, Any],
-    arrays: Mapping[str, AnyArray],
-    note: Note,
-    leave_open: Callable[[str], None],
+    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], verdict: Verdict,
     check_solution: Callable[[Claim], None],
-) -> None:
-    """Check a run; what holds or not is noted, what is not known here is left open."""
+) -> None:  # fmt: skip
+    """Check a run; what is not known here is not proven."""
     alarms = field(header, "alarms", list)
     need(all(isinstance(alarm, str) for alarm in alarms), "alarms: must be texts")
     need(not alarms, f"void, nothing is guaranteed: {' '.join(alarms)[:300]!r}")
     if "solution" not in header:
-        leave_open("the run has no solution: nothing is guaranteed")
+        verdict.unproven.append("the run has no solution: nothing is guaranteed")
         return
     inside = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(field(header, "solution", dict), inside)
-    run = _Run(header, Fields(arrays), claim, note)
+    run = _Run(header, Fields(arrays), claim, verdict)
     try:
         run.check_model()
     except NotChecked as what:
-        leave_open(f"{what}: not checked here")
+        verdict.unproven.append(f"{what}: not checked here")
     check_solution(claim)
     run.check_guarantee()
     run.check_mean()
@@ -79,8 +76,10 @@ def check_run(
 class _Run:
     """A run whose solution is read, and the checks of the way to it."""
 
-    def __init__(self, header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
-        self.header, self.fields, self.claim, self.note = header, fields, claim, note
+    def __init__(
+        self, header: Mapping[str, Any], fields: Fields, claim: Claim, verdict: Verdict
+    ) -> None:
+        self.header, self.fields, self.claim, self.note = header, fields, claim, verdict.note
         self.settings: dict[str, Any] = field(header, "settings", dict)
         self.sets = claim.written.sets
         self.history: list[Any] = field(header, "history", list)
@@ -93,31 +92,38 @@ class _Run:
     def check_model(self) -> None:
         """Check that the learned model follows from what was seen, at the stated errors."""
         fields, settings, sets = self.fields, self.settings, self.sets
-        confidence = Confidence(field(settings, "confidence", dict))
-        floor = field(settings, "p_min", int, float)
-        need(0.0 <= floor < 1.0, "p_min: must lie in [0, 1)")
-        payments = Payments(field(settings, "rewards", dict))
-        delta = self._check_ledger(confidence)
-        self._check_assumptions(confidence, floor, payments)
+        self.test = kind_of(settings, "confidence", TESTS)
+        self.single = self.test != "mixture"
+        self.floor = field(settings, "p_min", int, float)
+        need(0.0 <= self.floor < 1.0, "p_min: must lie in [0, 1)")
+        self.payments = kind_of(settings, "rewards", PAYMENTS)
+        known, rewards = {"kind"}, settings["rewards"]
+        if self.payments != "declared":
+            known |= {"low", "high"}
+            fits = is_number(rewards.get("low")) and is_number(rewards.get("high"))
+            need(fits and -np.inf < rewards["low"] < rewards["high"] < np.inf,
+                 "rewards: need a range")  # fmt: skip
+        need(set(rewards) == known, f"rewards: {self.payments} has other fields")
+        delta = self._check_ledger()
+        self._check_assumptions()
         looks = fields.integers("looks", len(sets.nominal), ndim=2)
         counts = fields.integers("counts", len(sets.nominal))
         need((looks >= 0).all() and (np.diff(looks, axis=0) >= 0).all(), "looks: must not fall")
         need(not len(looks) or (looks[-1] <= counts).all(), "looks: must be within the counts")
-        need(not confidence.single or len(looks) <= 1, "looks: there must be one only")
+        need(not self.single or len(looks) <= 1, "looks: there must be one only")
         floors = fields.floats("floors", len(delta))  # less where marginals are multiplied
-        fits = (floors >= 0.0) & (floors <= floor)
+        fits = (floors >= 0.0) & (floors <= self.floor)
         need(fits.all(), "floors: must lie between 0 and p_min")
-        bad = np.flatnonzero(~sets_hold(sets, looks, delta, confidence, self._prior(floors)))
+        bad = np.flatnonzero(~sets_hold(sets, looks, delta, self.test, self._prior(floors)))
         self.note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
-        if payments.kind != "declared":
-            steps = [field(point, "steps", int) for point in self.history]
-            evidence, share = fields.within("evidence/"), float(self.shares[1])
-            wrong = payments.fails(self.claim, evidence, looks, steps, share)
+        if self.payments != "declared":
+            wrong = self._unpaid(looks)
             self.note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
 
-    def _check_ledger(self, confidence: Confidence) -> FloatArray:
+    def _check_ledger(self) -> FloatArray:
         """Return the error probabilities (M,) of an event of every set; all of them within beta."""
-        delta = self.fields.floats("ledger/delta", len(self.sets.kind))
+        sizes = self.sets.sizes
+        delta = self.fields.floats("ledger/delta", len(sizes))
         for name, numbers in (("shares", self.shares), ("delta", delta)):
             inside = (numbers >= 0.0) & (numbers < 1.0)
             need(inside.all(), f"ledger/{name}: must lie in [0, 1)")
@@ -125,7 +131,8 @@ class _Run:
         granted = sum(map(Fraction, self.shares.tolist()))
         within = 0 < granted < 1 and float(granted) <= self.beta * (1.0 + 2.0**-50)
         self.note(within, "shares within beta")
-        needed = [confidence.events(size) for size in self.sets.sizes.tolist()]
+        one = (sizes <= 2) | (self.test == "weissman")
+        needed = np.where(one, np.minimum(sizes - 1, 1), sizes)
         spends = delta > 0.0
         self.note(bool((events >= needed)[spends].all()), "every event is counted")
         costs = zip(events[spends].tolist(), delta[spends].tolist(), strict=True)
@@ -133,23 +140,61 @@ class _Run:
         self.note(spent <= Fraction(float(self.shares[0])), "events within the share of the model")
         return delta
 
-    def _check_assumptions(self, confidence: Confidence, floor: float, payments: Payments) -> None:
+    def _check_assumptions(self) -> None:
         """Check that every word that the chain rests on is there."""
-        settings = field(self.settings, "source", dict)
-        source = kind_of(settings, "source", SOURCES)
+        source = kind_of(self.settings, "source", SOURCES)
         tied = field(self.settings, "granularity", str) == "tied"
-        kinds = [*ALWAYS, PAYMENTS[payments.kind], *SOURCES[source]]
-        kinds += ["fixed-size"] if confidence.single else []
+        kinds = [*ALWAYS, PAYMENTS[self.payments], *SOURCES[source]]
+        kinds += ["fixed-size"] if self.single else []
         kinds += ["tied"] if tied else ["ties"] if field(self.header, "shared", list) else []
         words: list[dict[str, Any]] = [{"kind": kind} for kind in kinds]
-        if payments.kind != "declared":
-            words.append({"kind": "reward-range", "low": payments.low, "high": payments.high})
-        words += [{"kind": "declared-floor", "p_min": floor}] if floor > 0.0 else []
-        unbiased = source != "log" or settings.get("selection", "none") == "none"
-        need(unbiased, "selection: must be none")
+        if self.payments != "declared":
+            words.append({**self.settings["rewards"], "kind": "reward-range"})
+        words += [{"kind": "declared-floor", "p_min": self.floor}] if self.floor > 0.0 else []
+        selection = self.settings["source"].get("selection", "none")
+        need(source != "log" or selection == "none", "selection: must be none")
         self.note(all(word in self.stated for word in words), "assumptions are complete")
-        validity = "SINGLE_LOOK" if confidence.single else "ANYTIME"
+        validity = "SINGLE_LOOK" if self.single else "ANYTIME"
         self.note(field(self.header, "validity", str) == validity, "validity as the sets have it")
+
+    def _unpaid(self, looks: IntArray) -> str:
+        """Return what is wrong with learned rewards, which may err by a share, or nothing.
+
+        A row must pay no more (for an agent that minimises: no less) than the bound of its mean
+        reward that the sum of what visits paid proves, by the mixture sequence.
+        """
+        claim, evidence = self.claim, self.fields.within("evidence/")
+        state, row = claim.reward
+        if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
+            return "must be those of rows, collected by the objective"
+        model = claim.written
+        visits = evidence.integers("visits", model.rows)
+        paid = evidence.floats("paid", model.rows)
+        slots = np.repeat(visits, segment_lengths(model.marginal_ptr))
+        drawn = np.bincount(model.row_marginals, slots, minlength=len(model.sets.kind))
+        last = looks[-1] if len(looks) else np.zeros(len(model.sets.nominal))
+        steps = [field(point, "steps", int) for point in self.history]
+        if (visits < 0).any() or int(visits.sum()) not in steps:
+            return "visits must be all steps of an evaluation"
+        if not np.array_equal(drawn, np.add.reduceat(last, model.sets.ptr[:-1])):
+            return "visits must be those of the counts"
+        ends = claim.states.get("target", np.zeros(model.states, dtype=np.bool_))
+        counted = np.repeat(~ends, segment_lengths(model.row_ptr))
+        delta = float(self.shares[1]) / max(int(np.count_nonzero(counted)), 1)
+        # as the agent sees it
+        low, high = (float(self.settings["rewards"][end]) for end in ("low", "high"))
+        low, high = (low, high) if claim.agent > 0 else (-high, -low)
+        row, paid, n = claim.agent * row, claim.agent * paid, visits.astype(np.float64)
+        proven = row <= low
+        span = high - low
+        # as much is lost by adding n rewards
+        slack = 4.0 * EPS * n * (1.0 + (abs(low) + abs(high)) / span)
+        x = (paid - n * low) / span - slack
+        p = (row - low) / span * (1.0 + 4.0 * EPS)
+        at = np.flatnonzero(~proven & (x <= n) & (p * n < x) & (delta > 0.0))
+        proven[at] = mixture(p[at], x[at], n[at], np.full(len(at), delta))
+        wrong = np.flatnonzero(counted & ~proven)
+        return f"row {wrong[0]}" if len(wrong) else ""
 
     def _prior(self, floors: FloatArray) -> Bounds:
         """Return the bounds (O,) that were assumed before any data; a prior must be named."""
@@ -218,61 +263,6 @@ def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> floa
     return mean
 
 
-class Payments:
-    """How rewards of a learned model are known: declared, or learned.
-
-    A row must pay no more (for an agent that minimises: no less) than the bound of its mean reward
-    that the sum of what visits paid proves, by the mixture sequence.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.kind = kind_of(settings, "rewards", PAYMENTS)
-        fields = {"kind"} if self.kind == "declared" else {"kind", "low", "high"}
-        need(set(settings) == fields, f"rewards: {self.kind} has other fields")
-        self.low, self.high = settings.get("low", 0.0), settings.get("high", 1.0)
-        fits = is_number(self.low) and is_number(self.high)
-        need(fits and -np.inf < self.low < self.high < np.inf, "rewards: need a range")
-
-    def fails(
-        self, claim: Claim, evidence: Fields, looks: IntArray, steps: list[int], share: float
-    ) -> str:
-        """Return what is wrong with learned rewards, which may err by a share, or nothing."""
-        state, row = claim.reward
-        if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
-            return "must be those of rows, collected by the objective"
-        model = claim.written
-        visits = evidence.integers("visits", model.rows)
-        paid = evidence.floats("paid", model.rows)
-        slots = np.repeat(visits, segment_lengths(model.marginal_ptr))
-        drawn = np.bincount(model.row_marginals, slots, minlength=len(model.sets.kind))
-        last = looks[-1] if len(looks) else np.zeros(len(model.sets.nominal))
-        if (visits < 0).any() or int(visits.sum()) not in steps:
-            return "visits must be all steps of an evaluation"
-        if not np.array_equal(drawn, np.add.reduceat(last, model.sets.ptr[:-1])):
-            return "visits must be those of the counts"
-        ends = claim.states.get("target", np.zeros(model.states, dtype=np.bool_))
-        counted = np.repeat(~ends, segment_lengths(model.row_ptr))
-        each = share / max(int(np.count_nonzero(counted)), 1)
-        wrong = np.flatnonzero(counted & ~self._proven(row, visits, paid, each, claim.agent))
-        return f"row {wrong[0]}" if len(wrong) else ""
-
-    def _proven(
-        self, row: FloatArray, visits: IntArray, paid: FloatArray, delta: float, agent: int
-    ) -> BoolArray:
-        """Return which rows pay no more than what is proven, as the agent sees it."""
-        low, high = (self.low, self.high) if agent > 0 else (-self.high, -self.low)
-        row, paid, n = agent * row, agent * paid, visits.astype(np.float64)
-        fine = row <= low
-        span = high - low
-        # as much is lost by adding n rewards
-        slack = 4.0 * EPS * n * (1.0 + (abs(low) + abs(high)) / span)
-        x = (paid - n * low) / span - slack
-        p = (row - low) / span * (1.0 + 4.0 * EPS)
-        at = np.flatnonzero(~fine & (x <= n) & (p * n < x) & (delta > 0.0))
-        fine[at] = mixture(p[at], x[at], n[at], np.full(len(at), delta))
-        return np.asarray(fine)
-
-
 class NotChecked(Exception):
     """Something that this checker does not know."""
 
@@ -291,35 +281,18 @@ def mixture(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> B
     after = special.betaln(size * p + x, size * q + n - x)
     terms = np.log(weight) + after - special.betaln(size * p, size * q)
     ratio = np.logaddexp.reduce(terms, axis=0) - likelihood
-    return np.asarray(ratio >= -np.log(delta) - _noise(n))
+    # logarithms of likelihoods of n samples may be off by as much
+    return np.asarray(ratio >= -np.log(delta) - (ACCURACY + 1e-14 * n))
 
 
-def _noise(n: FloatArray) -> FloatArray:
-    """Return what logarithms of likelihoods of n samples may be off."""
-    return np.asarray(ACCURACY + 1e-14 * n)
-
-
-class Confidence:
-    """A confidence set, as the settings of a run name it."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.kind = kind_of(settings, "confidence", ("clopper-pearson", "mixture", "weissman"))
-        self.single = self.kind != "mixture"
-
-    def events(self, size: int) -> int:
-        """Return how many events a set of a size needs."""
-        return min(size - 1, 1) if self.kind == "weissman" or size <= 2 else size
-
-    def rejects(self) -> Rejects:
-        """Return the test of a set of intervals."""
-        if self.kind == "weissman":
-            raise NotChecked("confidence set weissman for boxes")
-        return clopper_pearson if self.kind == "clopper-pearson" else mixture
+TESTS: dict[str, Rejects | None] = {  # of the intervals of every confidence set, if it has any
+    "clopper-pearson": clopper_pearson, "mixture": mixture, "weissman": None,
+}  # fmt: skip
 
 
 def kind_of(settings: Mapping[str, Any], name: str, kinds: Collection[str]) -> str:
     """Return the kind of a setting, which must be one of those that this checker knows."""
-    kind = str(field(settings, "kind", str))
+    kind: str = field(field(settings, name, dict), "kind", str)
     if kind not in kinds:
         raise NotChecked(f"{name} {kind!r:.40}")
     return kind
@@ -365,7 +338,7 @@ class Trials:
 
 
 def sets_hold(
-    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, prior: Bounds
+    sets: Sets, looks: IntArray, delta: FloatArray, test: str, prior: Bounds
 ) -> BoolArray:
     """Return which sets (M,) have all distributions within known bounds that no look rules out."""
     fine = sets.sizes == 1
@@ -379,11 +352,14 @@ def sets_hold(
             seen = looks[:, at].astype(np.float64)
             spent = np.repeat(delta[ids], size)
             samples = np.repeat(seen.reshape(len(looks), len(ids), size).sum(axis=2), size, axis=1)
-            trials = Trials(seen, samples * (spent > 0.0), spent, confidence.rejects())
+            rejects = TESTS[test]
+            if rejects is None:
+                raise NotChecked(f"confidence set {test} for boxes")
+            trials = Trials(seen, samples * (spent > 0.0), spent, rejects)
             bounds = sets.lower[at], sets.upper[at]
             fine[ids] = _boxes_hold(bounds, trials, (prior[0][at], prior[1][at]), size)
         for j in np.flatnonzero(~box & (sets.sizes == size)):
-            fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), confidence)
+            fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), test)
     return np.asarray(fine)
 
 
@@ -405,12 +381,12 @@ def _boxes_hold(bounds: Bounds, trials: Trials, prior: Bounds, size: int) -> Boo
     return np.asarray((low & high).reshape(-1, size).all(axis=1))
 
 
-def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confidence) -> bool:
+def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, test: str) -> bool:
     """Return the same of a set that is no box: around the frequencies, as Weissman's bound says."""
     if sets.kind[j] == SINGLETON:
         return False
-    if sets.kind[j] != L1 or base.kind != "weissman":
-        raise NotChecked(f"a set of kind {sets.kind[j]} by {base.kind}")
+    if sets.kind[j] != L1 or test != "weissman":
+        raise NotChecked(f"a set of kind {sets.kind[j]} by {test}")
     nominal, radius = sets.nominal[segment(sets.ptr, j)], float(sets.radius[j])
     counts = looks[-1:, segment(sets.ptr, j)].sum(axis=0)
     n = int(counts.sum())

@@ -21,9 +21,8 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.margins import BLUR, NORMAL, TINY, UNIT, VAGUE, slack, two_sum, weighed
-from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
+from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, ExactRows, Sets, excess
 
 LEVEL, RIM = 2.0**-49, 2.0**-44  # how near sums come to one, and distances (relatively) to radii
 

@@ -45,11 +45,6 @@ class Batch:
         return Batch(self.rows[some], axes, self.successors[some], possible)
 
     @property
-    def ids(self) -> IntArray:
-        """Their sets, (b, n)."""
-        return np.array([axis.ids for axis in self.axes], dtype=np.int64).T
-
-    @property
     def free(self) -> list[int]:
         """Places of the sets that are no points, the largest last."""
         free = [i for i, axis in enumerate(self.axes) if axis.kind != SINGLETON]
@@ -101,7 +96,8 @@ class Batch:
         some = some[~(side * (least[some] - aim[some]) <= 0.0)]
         if len(self.free) < 2 or not len(some):
             return
-        sets, which = np.unique(self.ids[some], axis=0, return_inverse=True)
+        ids = np.column_stack([axis.ids[some] for axis in self.axes])
+        sets, which = np.unique(ids, axis=0, return_inverse=True)
         for i in range(len(sets)):
             pick = some[which.reshape(-1) == i]
             axes = [axis.take(pick[:1]) for axis in self.axes]

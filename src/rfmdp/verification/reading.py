@@ -13,7 +13,7 @@ from rfmdp.ragged import entries, segment_lengths, segment_product, starts
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.automata import PathClaim, read_path
-from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts
+from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts, variables
 from rfmdp.verification.lattice_model import Lattice, read_lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
@@ -26,7 +26,6 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
     "BudgetUntil": ("stay", "target", "budget", "reward"),
     "LongRunAverage": ("reward",), "LongRunShare": ("target",),
 }  # fmt: skip
-LARGEST_REWARD = 1e100  # in size
 WORDS = {
     "agent": ("MIN", "MAX"), "nature": ("MIN", "MAX"),
     "status": ("CERTIFIED", "GAP_OPEN", "SWEEP_LIMIT", "TIME_LIMIT", "INTERRUPTED"),
@@ -80,20 +79,6 @@ class Model:
             successors=successors,
         )
 
-    def label(self, name: str) -> BoolArray:
-        """Return where a label holds."""
-        if name in self.labels:
-            return self.labels[name]
-        need(name in ("init", "deadlock"), f"objective: there is no label {name!r}")
-        return self.begins if name == "init" else np.zeros(self.states, dtype=np.bool_)
-
-    @property
-    def begins(self) -> BoolArray:
-        """The initial states, (S,), whatever a label says."""
-        where = np.zeros(self.states, dtype=np.bool_)
-        where[self.initial] = True
-        return where
-
 
 @dataclass(slots=True, eq=False)
 class Claim:
@@ -133,10 +118,10 @@ class Claim:
         return str(self.objective["type"])
 
     @property
-    def reward(self) -> tuple[FloatArray, FloatArray]:
-        """What states (S,) and rows (R,) pay; without a name, the first reward of the model."""
+    def reward(self) -> tuple[Any, ...]:
+        """What the model has of a reward, of states first; without a name, of its first one."""
         name = self.objective.get("reward")
-        rewards = self.written.rewards
+        rewards: Mapping[str, tuple[Any, ...]] = self.model.rewards
         name = next(iter(rewards), None) if name is None else name
         need(name in rewards, f"objective: there is no reward {name!r}")
         return rewards[str(name)]
@@ -145,6 +130,23 @@ class Claim:
         """Return what rows and their states pay together, (R,), and what rounding took from it."""
         state, row = self.reward
         return two_sum(row, np.repeat(state, segment_lengths(self.written.row_ptr)))
+
+
+def begins(model: Model | Lattice) -> BoolArray:
+    """Return the initial states, (S,), whatever a label says."""
+    where = np.zeros(model.states, dtype=np.bool_)
+    where[model.initial] = True
+    return where
+
+
+def labelled(model: Model | Lattice, name: str) -> BoolArray:
+    """Return where (S,) a label holds; those that every model has need not be declared."""
+    if name in model.labels:
+        return model.labels[name]
+    need(name in ("init", "deadlock"), f"objective: there is no label {name!r}")
+    if name == "init":
+        return begins(model)
+    return model.stuck if isinstance(model, Lattice) else np.zeros(model.states, dtype=np.bool_)
 
 
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
@@ -174,8 +176,8 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
         row_ptr, marginal_ptr, row_marginals, successor_ptr,
         fields.integers("successors", end=states), sets, initial,
         {name: fields.booleans(f"label.{i}", states) for i, name in enumerate(labels)},
-        {name: (_rewards(fields, f"state_reward.{i}", states),
-                _rewards(fields, f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
+        {name: (fields.payments(f"state_reward.{i}", states),
+                fields.payments(f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
         _variables(header, fields, states), field(header, "formulas", dict), _provenance(header),
     )  # fmt: skip
 
@@ -188,26 +190,15 @@ def _provenance(header: Mapping[str, Any]) -> Provenance | None:
         raise Fault(str(error)) from None
 
 
-def _rewards(fields: Fields, name: str, size: int) -> FloatArray:
-    """Return rewards whose sums over any number of steps are far from the largest float."""
-    paid = fields.floats(name, size)
-    need((np.abs(paid) <= LARGEST_REWARD).all(), f"{name}: must be at most {LARGEST_REWARD:g}")
-    return paid
-
-
 def _variables(header: Mapping[str, Any], fields: Fields, states: int) -> dict[str, AnyArray]:
     """Return the values (S,) of variables by name, all within their ranges."""
-    listed = field(header, "variables", list)
-    values = fields.integers("valuations", ndim=2)
+    listed, values = variables(header), fields.integers("valuations", ndim=2)
     fits = values.shape == (states, len(listed)) or (not listed and values.size == 0)
     need(fits, "valuations: must have a value per state and variable")
     columns: dict[str, AnyArray] = {}
-    for variable, column in zip(listed, values.T, strict=False):
-        name, boolean = field(variable, "name", str), field(variable, "boolean", bool)
-        low, high = (field(variable, end, int) for end in ("low", "high"))
+    for (name, low, high, boolean), column in zip(listed, values.T, strict=False):
         need(low <= column.min() and column.max() <= high, "valuations: out of range")
         columns[name] = column.astype(np.bool_ if boolean else np.int64)
-    need(len(columns) == len(listed), "variables: must have different names")
     return columns
 
 
@@ -254,7 +245,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     return Claim(
         model, objective, states, agent, nature, word["status"], float(precision),
         word["measure"] == "ABSOLUTE",
-        fields.booleans("interest", model.states) if some else model.begins,
+        fields.booleans("interest", model.states) if some else begins(model),
         _sides(fields, "", model.states), witness, fields.values("value", model.states),
         _policy(fields, model), word["subject"] == "policy", field(header, "method", str),
         {name: field(called, name, str) for name in called}, path,
@@ -303,4 +294,6 @@ def _states(model: Model | Lattice, label: str | None, name: str, fields: Fields
     """Return a set of states of the objective: a label, or an array of its own."""
     listed = fields.has(f"states.{name}")
     need((label is None) == listed, f"{name}: must be a label or an array of states")
-    return fields.booleans(f"states.{name}", model.states) if label is None else model.label(label)
+    return (
+        fields.booleans(f"states.{name}", model.states) if label is None else labelled(model, label)
+    )

@@ -2,22 +2,42 @@
 
 Every float is the rational number that it is; docs/soundness.md has what it means. `Sets.settled`
 decides the cases at the edges, once for all that compute with sets.
+
+In fractions, where nothing is rounded, sets and products of sets are asked three things: which
+outcomes nature can do without (`largest`, `can`), the least mean of some values (`minimum`), and
+the vertices. Sets of outcomes are bit masks. `Undecided` is raised where these means do not tell;
+the caller then has not proven anything.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from rfmdp.ragged import entries, segment, segment_lengths, segment_sum
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.margins import UNIT
 
 SINGLETON, BOX, L1, LP, POLYTOPE = range(5)  # kinds of sets, as files number them
 SUM_OFF = 1e-9  # distributions may miss the sum one by this much; they stand for d / sum d
+MOST_VERTICES = 4096  # of one set
+MOST_OUTCOMES = 12  # of a set whose vertices or supports are listed
+MOST_PRODUCTS = 50_000  # of vertices of one row, in fractions
+
+Vector = list[Fraction]
+Numbers = tuple[Fraction, ...]
+"""A number of several parts: the first decides, in ties the next."""
+Objects = np.ndarray[Any, np.dtype[np.object_]]
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +58,12 @@ class Sets:
     def sizes(self) -> IntArray:
         """Number of outcomes of every set, (M,)."""
         return segment_lengths(self.ptr)
+
+    @property
+    def shapes(self) -> IntArray:
+        """Numbers (M,), the same of sets of one kind, size and number of corners."""
+        described = np.column_stack([self.kind, self.sizes, segment_lengths(self.corner_ptr)])
+        return np.unique(described, axis=0, return_inverse=True)[1].reshape(-1)
 
     def listed(self, j: int | np.integer) -> FloatArray:
         """Return the corners of a set."""
@@ -108,6 +134,7 @@ def _check_numbers(sets: Sets) -> None:
     nominal, lower, upper = sets.nominal, sets.lower, sets.upper
     off, low, high = (segment_sum(a, sets.ptr) - 1.0 for a in (nominal, lower, upper))
     ball, point = ~np.isnan(exponent), kind == SINGLETON
+    of_ball = np.where(exponent == 1.0, L1, np.where(np.isinf(exponent), BOX, LP))
     of_point = np.repeat(point, sets.sizes)
     # a ball may be a known distribution, which the solver takes for its centre
     still = (sets.sizes == 1) | (radius <= np.where(ball, 2.0 * UNIT, 0.0))
@@ -121,13 +148,8 @@ def _check_numbers(sets: Sets) -> None:
         (high >= -SUM_OFF, "upper: sums to less than one"),
         (~of_point | ((lower == nominal) & (upper == nominal)),
          "lower, upper: a known distribution must be its own bounds"),
-        (~ball | (exponent >= 1.0), "exponent: must be at least 1"),
-        (ball | ~np.isin(kind, (L1, LP)), "exponent: balls must have one"),
-        (~ball | (kind != POLYTOPE), "exponent: only balls have one"),
-        ((kind != L1) | (exponent == 1.0), "exponent: must be 1 for an L1 ball"),
-        ((kind != LP) | ((exponent > 1.0) & np.isfinite(exponent)),
-         "exponent: must be above 1 and finite for an Lp ball"),
-        ((kind != BOX) | ~ball | np.isinf(exponent), "exponent: must be infinite for a box"),
+        (np.where(ball, (exponent >= 1.0) & (point | (kind == of_ball)), ~np.isin(kind, (L1, LP))),
+         "exponent: only balls have one, 1 for L1, infinite for a box, between these for Lp"),
         (~ball | ((radius >= 0.0) & np.isfinite(radius)), "radius: must be at least 0, and finite"),
         (np.where(point, still & (radius >= 0.0), ball) | np.isnan(radius),
          "radius: only balls have one"),
@@ -149,3 +171,246 @@ def _check_corners(sets: Sets) -> None:
         need((np.abs(vertices.sum(1) - 1.0) <= SUM_OFF).all(), f"corners: set {j}, sums not one")
         same = (vertices.min(0) == sets.lower[outcomes]) & (vertices.max(0) == sets.upper[outcomes])
         need(same.all(), f"lower, upper: set {j}, not those of its vertices")
+
+
+class Undecided(Exception):
+    """These means do not tell."""
+
+
+class ExactSet:
+    """One set in fractions.
+
+    Points and polytopes have corners. Boxes and L1 balls are {p : p(A) >= low(A) for all A}, with
+    `low` supermodular: for any order of the outcomes some member has low(A) of all last ones A at
+    once. Lp balls have neither.
+    """
+
+    def __init__(self, sets: Sets, j: int) -> None:
+        """Read set j; `sets` must come from `Sets.settled()`."""
+        outcomes = segment(sets.ptr, j)
+        self.kind = int(sets.kind[j])
+        self.lower, self.upper = _fractions(sets.lower[outcomes]), _fractions(sets.upper[outcomes])
+        self.size = len(self.lower)
+        self.everything = (1 << self.size) - 1  # all outcomes
+        nominal = _fractions(sets.nominal[outcomes])
+        total = sum(nominal)
+        self.centre = [x / total for x in nominal]
+        self.exponent, radius = float(sets.exponent[j]), float(sets.radius[j])
+        self.radius = Fraction(radius) / total if self.kind in (L1, LP) else Fraction(0)
+        self.corners = [self.centre] if self.kind == SINGLETON else list[Vector]()
+        if self.kind == POLYTOPE:
+            table = _fractions(sets.listed(j))
+            lines = [table[i : i + self.size] for i in range(0, len(table), self.size)]
+            totals = [sum(line) for line in lines]
+            self.corners = [[x / t for x in line] for line, t in zip(lines, totals, strict=True)]
+        self._largest: dict[int, int] = {}
+
+    def low(self, mask: int) -> Fraction:
+        """Return the least probability of some outcomes of a box or an L1 ball."""
+        if self.kind == BOX:
+            rest = _sum(self.upper, self.everything & ~mask)
+            return max(_sum(self.lower, mask), 1 - rest)
+        held = _sum(self.centre, mask)
+        return held if mask == self.everything else max(held - self.radius / 2, Fraction(0))
+
+    @cached_property
+    def possible(self) -> int:
+        """The outcomes that some member has."""
+        if self.kind == LP:
+            return self.everything
+        if self.corners:
+            return _mask([any(column) for column in zip(*self.corners, strict=True)])
+        return _mask([self.low(self.everything & ~(1 << k)) < 1 for k in range(self.size)])
+
+    @cached_property
+    def firm(self) -> bool:
+        """Whether all members have the same outcomes."""
+        held = (1 << k for k in range(self.size) if self.possible >> k & 1)
+        return not any(self.largest(self.everything & ~outcome) for outcome in held)
+
+    def largest(self, within: int) -> int:
+        """Return all outcomes that members with outcomes within a mask only have; 0 if none.
+
+        Members mix, so one of them has all of these.
+        """
+        if within not in self._largest:
+            support = within & self.possible
+            if self.corners:
+                held = (_mask(corner) for corner in self.corners)
+                support = functools.reduce(operator.or_, (s for s in held if not s & ~within), 0)
+            elif not within or not self._avoids(within):
+                support = 0
+            self._largest[within] = support
+        return self._largest[within]
+
+    def _avoids(self, within: int) -> bool:
+        """Return whether some member has only outcomes within a mask."""
+        if self.kind != LP:
+            return self.low(self.everything & ~within) == 0
+        left = within.bit_count()
+        gone = [x for k, x in enumerate(self.centre) if not within >> k & 1]
+        # what the others receive is spread evenly: distances grow least
+        return self.reaches([*gone, *[sum(gone, Fraction(0)) / left] * left])
+
+    def reaches(self, distances: Vector) -> bool:
+        """Return whether a ball has what is at some distances, by outcomes, from its centre."""
+        moved = [abs(x) for x in distances if x]
+        if not moved or max(moved) > self.radius:
+            return not moved
+        exponent = self.exponent
+        if exponent <= 64 and exponent == int(exponent):
+            return sum(x ** int(exponent) for x in moved) <= self.radius ** int(exponent)
+        # ratios are at most one and rounded once; powers make that up to `exponent` times as much
+        power = math.fsum(float(x / self.radius) ** exponent for x in moved)
+        if abs(power - 1.0) <= 4.0 * UNIT * (exponent + 8.0) * (power + 1.0):
+            raise Undecided
+        return power < 1.0
+
+    def minimum(self, values: Objects) -> Numbers:
+        """Return the least mean of values (X, c): of their first parts, then of the next."""
+        parts = [tuple(line) for line in values]
+        if len(set(parts)) == 1:
+            return parts[0]
+        if self.corners:
+            return min(tuple(np.array(corner, dtype=object) @ values) for corner in self.corners)
+        if self.kind == LP:
+            raise Undecided
+        order = sorted(range(self.size), key=parts.__getitem__)
+        total, rest = values[order[0]], self.everything
+        for k, after in itertools.pairwise(order):
+            rest &= ~(1 << k)
+            if parts[after] > parts[k]:
+                total = total + (values[after] - values[k]) * self.low(rest)
+        return tuple(total)
+
+    @cached_property
+    def vertices(self) -> list[Vector]:
+        """The extreme points, perhaps with some more members; none if they are not listed."""
+        if self.kind == BOX:
+            return box_vertices(self.lower, self.upper)
+        if self.kind != L1:
+            return self.corners
+        faces = []
+        for k in range(self.size):  # that receives what is taken from the others
+            low, high = [Fraction(0)] * self.size, list(self.centre)
+            low[k] = high[k] = min(self.centre[k] + self.radius / 2, Fraction(1))
+            faces.append(box_vertices(low, high))
+        return list(itertools.chain(*faces)) if all(faces) else []
+
+    @cached_property
+    def whole_vertices(self) -> tuple[Objects, int]:
+        """The vertices (V, X) in whole numbers, and what stands for one."""
+        return _whole(self.vertices)
+
+
+def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
+    """Return the points of a box where all entries but one are at a bound; none if too many."""
+    size = len(lower)
+    if size > MOST_OUTCOMES:
+        return []
+    one = math.lcm(*(x.denominator for x in (*lower, *upper)))  # integers are faster
+    low, high = ([x.numerator * (one // x.denominator) for x in end] for end in (lower, upper))
+    corners: dict[tuple[int, ...], None] = {}
+    for k in range(size):
+        ends = [sorted({a, b}) for a, b in zip(low, high, strict=True)]
+        ends[k] = [0]
+        for chosen in itertools.product(*ends):
+            rest = one - sum(chosen)
+            if low[k] <= rest <= high[k]:
+                corners[(*chosen[:k], rest, *chosen[k + 1 :])] = None
+        if len(corners) > MOST_VERTICES:
+            return []
+    as_fraction = {x: Fraction(x, one) for x in itertools.chain(*corners)}
+    return [[as_fraction[x] for x in v] for v in corners]
+
+
+class ExactRows:
+    """Products of exact sets: what a row can avoid and reach, and its least mean."""
+
+    def __init__(self, sets: Sets) -> None:
+        self.sets = sets
+        self._sets: dict[int, ExactSet] = {}
+        self._can: dict[tuple[tuple[int, ...], bytes, bytes], bool] = {}
+
+    def __getitem__(self, j: int) -> ExactSet:
+        if j not in self._sets:
+            self._sets[j] = ExactSet(self.sets, j)
+        return self._sets[j]
+
+    def can(self, ids: tuple[int, ...], allowed: BoolArray, hit: BoolArray) -> bool:
+        """Return whether some product has allowed successors (K,) only, and one that counts."""
+        key = ids, allowed.tobytes(), hit.tobytes()
+        if key not in self._can:
+            shape = tuple(self[j].size for j in ids)
+            self._can[key] = self._search(list(ids), allowed.reshape(shape), hit.reshape(shape))
+        return self._can[key]
+
+    def _search(self, ids: list[int], allowed: BoolArray, hit: BoolArray) -> bool:
+        """Try all supports of all sets but the last; that one takes all it may."""
+        if not ids:
+            return bool(allowed) and bool(hit)
+        if not allowed.any() or not hit.any():
+            return False
+        # sets whose members all have the same outcomes first
+        free = [not self[j].firm for j in ids]
+        place = free.index(False) if len(ids) > 1 and not all(free) else 0
+        uset, rest = self[ids[place]], ids[:place] + ids[place + 1 :]
+        allowed, hit = np.moveaxis(allowed, place, 0), np.moveaxis(hit, place, 0)
+        if not rest:
+            support = uset.largest(_mask(allowed.tolist()))
+            return bool(support & _mask((hit & allowed).tolist()))
+        supports = {uset.possible}
+        if free[place]:
+            if uset.size > MOST_OUTCOMES:
+                raise Undecided
+            supports = {uset.largest(mask) for mask in range(1, 1 << uset.size)} - {0}
+        for support in supports:
+            taken = [k for k in range(uset.size) if support >> k & 1]
+            inside, counts = allowed[taken].all(axis=0), hit[taken].any(axis=0)
+            if self._search(rest, np.asarray(inside), np.asarray(counts)):
+                return True
+        return False
+
+    def minimum(self, ids: tuple[int, ...], values: Sequence[Numbers]) -> Numbers:
+        """Return the least mean of values (K, c): of their first parts, then of the next.
+
+        Of infinite values, say how many times infinity they are, then what is left.
+        """
+        # points first, by their kinds
+        order = sorted(range(len(ids)), key=lambda i: self[ids[i]].kind)
+        count = math.prod(len(self[ids[i]].vertices) for i in order[:-1])
+        if not 0 < count <= MOST_PRODUCTS:
+            raise Undecided
+        numbers, one = _whole(values)
+        tensor = numbers.reshape(*(self[j].size for j in ids), -1)
+        least = self._least([ids[i] for i in order], tensor.transpose(*order, len(ids)))
+        one *= math.prod(self[ids[i]].whole_vertices[1] for i in order[:-1])
+        return tuple(Fraction(x) / one for x in least)
+
+    def _least(self, ids: list[int], tensor: Objects) -> Numbers:
+        """Return the least mean times what whole vertices of all sets but the last stand for."""
+        if not ids:
+            return tuple(tensor)
+        if len(ids) == 1:
+            return self[ids[0]].minimum(tensor)
+        weights = self[ids[0]].whole_vertices[0]
+        return min(self._least(ids[1:], np.tensordot(p, tensor, (0, 0))) for p in weights)
+
+
+def _fractions(numbers: FloatArray) -> Vector:
+    return [Fraction(x) for x in numbers.tolist()]
+
+
+def _whole(table: Sequence[Sequence[Fraction]]) -> tuple[Objects, int]:
+    """Return fractions as multiples, whole numbers, of a unit fraction, and its denominator."""
+    one = math.lcm(*(x.denominator for line in table for x in line))
+    return np.array([[x.numerator * (one // x.denominator) for x in line] for line in table],
+                    dtype=object), one  # fmt: skip
+
+
+def _mask(held: Iterable[object]) -> int:
+    return sum(1 << k for k, x in enumerate(held) if x)
+
+
+def _sum(numbers: Vector, mask: int) -> Fraction:
+    return sum((x for k, x in enumerate(numbers) if mask >> k & 1), Fraction(0))

@@ -111,10 +111,8 @@ def verdict_of(
         _plain_checks(claim, verdict)
         if verdict.failed:
             return
-        if isinstance(claim.model, Lattice):
-            LatticeChecker(claim, verdict.states, progress).run()
-        else:
-            SolutionChecker(claim, verdict, progress).run()
+        checker = LatticeChecker if isinstance(claim.model, Lattice) else SolutionChecker
+        checker(claim, verdict, progress).run()
 
     try:
         if kind == "solution":
@@ -123,7 +121,7 @@ def verdict_of(
             # here, because it loads SciPy, which solutions do not need
             from rfmdp.verification.learning import check_run
 
-            check_run(header, arrays, verdict.note, verdict.unproven.append, check_solution)
+            check_run(header, arrays, verdict, check_solution)
             beta = field(field(header, "settings", dict), "beta", int, float)
             verdict.claims.append(("learned", f"from samples, with error probability {beta:g}"))
     except Fault as fault:  # every field is looked at before it is used: others are our mistakes

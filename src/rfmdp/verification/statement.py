@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.types import AnyArray, BoolArray
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import Lattice
-from rfmdp.verification.reading import Claim, Model
+from rfmdp.verification.reading import Claim, Model, labelled
 
 PROBABILITIES = ("Parity", "Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
 LONGEST = 200  # characters of a text of the file that are shown
@@ -226,7 +226,7 @@ def _named(model: Model | Lattice, token: lark.Token, depth: int) -> AnyArray | 
     if token.type == "NUMBER" and not (token.isdigit() and len(token) > 15):
         return int(token) if token.isdigit() else float(token)
     if token.type == "LABEL":
-        return model.label(token[1:-1])
+        return labelled(model, token[1:-1])
     if token in ("true", "false"):
         return str(token) == "true"
     if token in model.variables:

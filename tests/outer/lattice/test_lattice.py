@@ -541,3 +541,23 @@ def test_saved_solutions_are_verified_and_forged_ones_are_not(tmp_path):
         replace(solution, policy=worst),
     ):  # fmt: skip
         assert not rf.verify(forged).valid
+
+
+def test_rows_whose_sets_are_of_several_kinds():
+    """Rows that are written out together have sets of one kind: a box is no known distribution."""
+    model = rf.parse_lattice("""mdp
+    module m0 x : [0..1];
+      [go] x=0 -> 0.3 : (x'=0) + 0.7 : (x'=1);
+      [go] x=1 -> 0.4 : (x'=0) + 0.6 : (x'=1);
+    endmodule
+    module m1 y : [0..1]; [go] true -> 0.45 : (y'=0) + 0.55 : (y'=1); endmodule
+    module m2 z : [0..1]; [go] true -> 0.5 : (z'=0) + 0.5 : (z'=1); endmodule
+    label "same" = x=0 ? y=z : y!=z;""")
+    known, *others = (model.marginals[j].nominal for j in range(len(model.marginals)))
+    boxes = [rf.Interval(p - 0.3, p + 0.3) for p in others]
+    model = model.with_marginals(rf.Marginals.from_sets([rf.Singleton(known), *boxes]))
+    solution = rf.solve(model, rf.Spec(rf.Next("same")))
+    assert rf.verify(solution).valid
+    more = np.where(solution.lower < 0.34, solution.lower + 0.1, solution.lower)
+    forged = replace(solution, lower=more, upper=np.maximum(more, solution.upper), value=more)
+    assert not rf.verify(forged).valid
