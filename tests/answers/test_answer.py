@@ -280,6 +280,7 @@ def test_several_initial_states():
     assert check(model, "P>0.2 [ F<=2 x=3 ]").value is False
     assert check(model, 'filter(min, P=? [ F<=3 x=3 ], "init")').value == pytest.approx(0.125)
     assert check(model, 'filter(max, P=? [ F<=2 x=3 ], "init")').value == pytest.approx(0.25)
+    assert check(model, "2*filter(max, x) + 1").value == 7
     for text in ('filter(state, P=? [ F<=3 x=3 ], "init")', "P=? [ F<=2 x=3 ]"):
         with pytest.raises(ModelError, match=r"found 2: \(x=0\), \(x=1\); use filter\(min"):
             check(model, text)

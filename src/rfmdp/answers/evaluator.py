@@ -74,13 +74,12 @@ class PropertyEvaluator:
         return float(self.bounded[0].lower[state]), float(self.bounded[0].upper[state])
 
     def answer(self) -> Quantity:
-        """Return the value of a property: in the only initial state; a truth value in all."""
+        """Return the value of a property, the same in all initial states, or whether all hold."""
         initial = self.model.label("init")
-        top = self.prop.expression
-        quantity = self.quantity(top, initial)
-        if isinstance(top, tree.Filter):
-            return quantity
-        name = "forall" if self.prop.type is Type.BOOL else "state"
+        quantity = self.quantity(self.prop.expression, initial)
+        ends = [end[initial] for end in (quantity.lower, quantity.upper)]
+        one = all((end == end[0]).all() for end in ends)  # a formula over filters, say
+        name = "forall" if self.prop.type is Type.BOOL else "first" if one else "state"
         return apply_filter(name, self.model, quantity, initial)
 
     def quantity(self, expr: Expr, interest: BoolArray) -> Quantity:
