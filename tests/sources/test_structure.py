@@ -17,7 +17,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
-from rfmdp.sources import transitions as index_module
+from rfmdp.sources import transitions
 from rfmdp.sources.source import Simulated, Structure, counted_truth, unknown
 from rfmdp.sources.transitions import Index
 
@@ -143,10 +143,10 @@ def test_equal_numbers_are_told_and_equal_sets_are_no_tie():
         unknown(0)
 
 
-@pytest.mark.parametrize("dense", [index_module.DENSE, 0])
+@pytest.mark.parametrize("dense", [transitions.DENSE, 0])
 def test_index_finds_states_and_rows(dense, monkeypatch):
     """It agrees with `find`, by a table and by searching, and says -1 where there is nothing."""
-    monkeypatch.setattr(index_module, "DENSE", dense)
+    monkeypatch.setattr(transitions, "DENSE", dense)
     model = coin()
     index = Index(model)
     found = [index.state([x]) for x in (0, 1, 2, 3, -1)]
