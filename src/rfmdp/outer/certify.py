@@ -39,6 +39,7 @@ from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 TRIES = 10
+LADDER = 7  # worse games, each a bit better than the one before
 ROUNDS, SWEEPS = 60, 500  # of chains
 
 
@@ -286,7 +287,7 @@ def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | 
     """
     problem, region, operator = certifier.problem, certifier.region, certifier.operator
     scale, guess, result = largest(problem.reward), None, None
-    for less in (1.0, 1e3 * eta, eta):  # from far on the strict side
+    for less in np.geomspace(1.0, eta, LADDER):  # from far on the strict side
         if problem.form is Form.TO_TARGET:
             worse = replace(problem, reward=problem.reward + less * scale)
         else:
