@@ -239,12 +239,15 @@ class Evaluator:
 
     def _limits(self, rows: int) -> Limits:
         """Return limits for a solver that sweeps some rows: time of the run, sweeps with cycles."""
-        limits, tell = self.setup.limits, self._watch.tell
+
+        def tell(*_: object) -> None:
+            self._watch.tell("evaluating", self._sampling.done)
+
+        limits = self.setup.limits
         seconds = min(limits.seconds, max(self._watch.left(), LEAST))
         sweeps = max(FEWEST, EFFORT // rows) if self._cyclic else limits.sweeps
         sweeps = min(limits.sweeps, sweeps)
-        progress = lambda *_: tell("evaluating", self._sampling.done)  # noqa: E731
-        return replace(limits, seconds=seconds, sweeps=sweeps, progress=progress)
+        return replace(limits, seconds=seconds, sweeps=sweeps, progress=tell)
 
     def _last(self) -> bool:
         """Return whether no evaluation follows, as far as can be known."""
