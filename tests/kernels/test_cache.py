@@ -89,3 +89,22 @@ def test_kernels_were_read_from_a_folder_that_anybody_may_fill(tmp_path):
     assert folder.startswith(str(tmp_path))
     assert f"rfmdp-{os.getuid()}" not in folder
     assert sorted(os.listdir(tmp_path)) == ["home", f"rfmdp-{os.getuid()}"]  # it ended, too
+
+
+LOWER = """
+import numpy as np
+from rfmdp.kernels.statistical import mixture_lower
+n = np.arange(2.0, 4002.0, 4.0)
+kappa = 2.0 ** np.arange(-2.0, 18.0)
+weight, lower = np.full(20, -np.log(20.0)), np.empty(1000)
+mixture_lower(np.floor(0.3 * n), n, np.full(1000, 12.3), kappa, weight, np.empty(20), lower)
+print(lower.tobytes().hex())
+"""
+
+
+def test_a_kernel_that_was_just_compiled_rounded_otherwise(tmp_path):
+    """The first run with a seed had other last digits: steps with code of their own were taken."""
+    tmp_path.chmod(0o700)
+    runs = [python(LOWER, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) for _ in range(2)]
+    assert runs[0].stdout, runs[0].stderr
+    assert runs[0].stdout == runs[1].stdout

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.oracle import box_minimum
 from rfmdp.kernels.primitives import outer_product, reset
 from rfmdp.rounding import EPS
@@ -18,7 +18,7 @@ from rfmdp.rounding import EPS
 HALF_LOG_2PI = 0.9189385332046728
 
 
-@step_kernel
+@inline_kernel
 def _log_rising(a, y):
     """Return (g, size): g = ln Gamma(a + y) - ln Gamma(a) - y ln a, size bounds its operands.
 
@@ -37,7 +37,7 @@ def _log_rising(a, y):
     return growth - y + _stirling(1.0 / z) - _stirling(1.0 / a), growth + y
 
 
-@step_kernel
+@inline_kernel
 def _log_gamma(z):
     """Return ln Gamma(z); the series beyond 16 is several times faster than math.lgamma."""
     if z < 16.0:
@@ -52,7 +52,7 @@ def _stirling(r):
     return r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188)))))
 
 
-@step_kernel
+@inline_kernel
 def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
     """Lower bound of ln sum_m w_m exp(g(kappa_m p, x) + g(kappa_m q, n-x) - g(kappa_m, n))."""
     best, total = -np.inf, 0.0
@@ -69,14 +69,14 @@ def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
     return best + math.log(total) - 16.0 * EPS
 
 
-@step_kernel
+@inline_kernel
 def _log_martingale(x, n, log_p, kappa_K, log_weight_K, offset_K):
     """Evidence against p = exp(log_p); working in ln p keeps tiny p and tiny 1-p exact."""
     q = -math.expm1(log_p)
     return _log_mixture(x, n, math.exp(log_p), q, kappa_K, log_weight_K, offset_K)
 
 
-@step_kernel
+@inline_kernel
 def _mixture_lower(x, n, threshold, kappa_K, log_weight_K, offset_K):
     """Lower end of {p : ln M_n(p) < threshold}, from its rejected side.
 
