@@ -49,7 +49,7 @@ KNOWN = 1e-12  # free mass up to which McCormick takes a marginal as known, and 
 
 
 def backup_margin(terms: int, span: float, magnitude: float) -> float:
-    """Return a bound of the float error of a backup (also compiled, as `kernels.rows.margin`).
+    """Return a bound of the float error of a backup (also compiled, as `kernels.layout.margin`).
 
     Let d be the size of a marginal, u = UNIT, all in units of the span. Its stored numbers miss
     what they stand for by 5 u in sum (`sets.families`), slack and free mass are rounded (d u), so

@@ -14,7 +14,7 @@ from numba.core.errors import TypingError
 import rfmdp
 from processes import LIMIT, python
 from recording import recorded
-from rfmdp.kernels.curved import curved_address
+from rfmdp.kernels.oracle import curved_address
 from rfmdp.kernels.sweep import row_span
 
 # prints how many functions numba compiled

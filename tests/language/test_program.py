@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from rfmdp.kernels import addresses, machine
+from rfmdp.kernels import machine
 from rfmdp.kernels.decorator import kernel
 from rfmdp.language.ast import Type
 from rfmdp.language.parse import parse_expression
@@ -44,7 +44,7 @@ def run(texts, states=STATES):
     ints, floats, code = program.ints(), program.floats(), program.code()
     found = []
     for stamp, state in enumerate(states, start=1):
-        ints[addresses.STAMP], ints[program.variables] = stamp, state
+        ints[machine.STAMP], ints[program.variables] = stamp, state
         row = []
         for kind, condition, place, cell in emitted:
             status = run_both(place, code, ints, floats)

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from examples import half
 from outer.games import random_set, support_members
 from rfmdp.errors import UnsupportedError
-from rfmdp.kernels import supports as kernels
+from rfmdp.kernels import graph as kernels
 from rfmdp.sets import supports as kinds
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals

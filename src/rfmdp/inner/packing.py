@@ -148,7 +148,7 @@ def minimiser_address(kinds: AnyArray) -> int:
     """Return the address of the minimiser of Lp balls, 0 if there are none: it compiles slowly."""
     if not (kinds == Kind.LP).any():
         return 0
-    from rfmdp.kernels.curved import curved_address
+    from rfmdp.kernels.oracle import curved_address
 
     return curved_address()
 

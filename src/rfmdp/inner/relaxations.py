@@ -156,14 +156,13 @@ def _joint_relaxation(
     model: FactoredMDP, nature: Direction, balls: tuple[IntArray, FloatArray, FloatArray]
 ) -> PreparedInner:
     """Return a relaxation of one set per row over its joint outcomes; see `products.joint_rows`."""
-    from rfmdp.kernels.primitives import STACK
     from rfmdp.kernels.products import joint_rows
 
     def memory(model: FactoredMDP) -> Work:
         size, n, _ = largest(model)
         lengths = [layout.LOWER + 3 * size, size, size + 1, size]
         data, v, p, curved = zeros_apart(lengths, np.float64)
-        order, axes, head = zeros_apart([size + STACK, n, 5], np.int64)
+        order, axes, head = zeros_apart([2 * size, n, 5], np.int64)
         one = head.reshape(1, 5), data, frozen(np.zeros(0)), minimiser_address(balls[0])
         return one, v, p, order, curved, axes
 

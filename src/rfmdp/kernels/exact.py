@@ -27,9 +27,9 @@ Classes are chains: before[i] is the outcome next below i that is alike, or -1.
 
 from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.layout import branch_margin, load, store, take_axes, terms_of, write_answer
 from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset
-from rfmdp.kernels.rows import branch_margin, load, store, take_axes, terms_of, write_answer
 from rfmdp.rounding import RENAMED
 
 WORTH = 200.0  # leaves of a tree from which on it pays to look for interchangeable outcomes

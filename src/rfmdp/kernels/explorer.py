@@ -3,8 +3,7 @@
 A state is a valuation packed into words of 62 bits; a row's successors are its state's words plus
 what each of its commands changes, summed over all combinations.
 
-machine  memory, code, floats: see `kernels.addresses` and `kernels.machine`; bits: the same floats
-         as ints
+machine  memory, code, floats: see `kernels.machine`; bits: the same floats as ints
 vectors  key, key_table, keys: a key, and a hash table of those that are known (address + 1);
          distributions, support: what commands do with a vector of probabilities, random choices
 states   known (S, words): packed states by discovery; table: a hash table of them (index + 1), or,
@@ -13,7 +12,7 @@ explored rows, marginals, successors: those of all states so far
 scratch  tensor, delta: words of the successors of a row, changes of words by all commands
 """
 
-from rfmdp.kernels import addresses as at
+from rfmdp.kernels import machine as at
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.machine import run
 from rfmdp.kernels.tables import enter_state, key_slot

@@ -13,6 +13,15 @@ marks   status (R,), missing (S,), reached (S,), inside (S,), choice (S,): see `
 Supports `support_ptr[m] : support_ptr[m + 1]` of marginal m have the outcomes
 `members[member_ptr[b] : member_ptr[b + 1]]`; those before `minimal_end[m]` are minimal.
 
+To enumerate those of boxes and balls: a set of outcomes is *feasible* if some member has its
+support within it. For the sets here that is: it is not empty and its weights sum to at least a
+threshold (see `sets.supports`, which leaves only those outcomes that can be empty or not). Weights
+are integers of L digits to the base 2^32, the highest first; so sums are exact, at all scales.
+
+Feasible sets stay feasible when an outcome is replaced by a heavier one. So taking outcomes by
+descending weight and stopping at the first feasible set gives minimal sets only, and every
+branch that is entered ends in one.
+
 Rows handed to steps are made int64: for an int32 they would be compiled once more.
 """
 
@@ -25,6 +34,7 @@ WAITING, FIRED, PENDING, CLOSED = 0, 1, 2, 3  # status of a row in `attract`
 ANY, CERTAIN, TOGETHER = 0, 1, 2  # when a row that nature can bend fires, see `attract`
 OUTSIDE, UNSEEN = -2, -1  # in Tarjan's index
 FLEXIBLE, SUPPORT_PTR, MINIMAL_END = 0, 5, 6  # in `nature`
+BITS = 32  # of a digit; sums of 62 of them are far from the end of 64 bits
 
 
 @kernel
@@ -320,37 +330,83 @@ def rows_within(edges, component_S, rows_R):
                 break
 
 
-@kernel
-def drop_leaving(edges, predecessors, still_S, rows_R, left_S, queue):
-    """Drop rows that may leave `still`, and states that have no row left, until nothing changes.
+@inline_kernel
+def feasible(mask, bare, weight, threshold, total):
+    """Return whether the weights (d, L) of mask sum to at least threshold (L,); total is scratch.
 
-    left_S : zeros; becomes the number of rows left
+    bare : whether nothing else is in the set, so that an empty mask is none
     """
-    _, row_state, successor_ptr, successors = edges
-    pred_ptr, pred_rows = predecessors
-    for r in range(rows_R.shape[0]):
-        for k in range(successor_ptr[r], successor_ptr[r + 1]):
-            rows_R[r] = rows_R[r] and still_S[successors[k]]
-        rows_R[r] = rows_R[r] and still_S[row_state[r]]
-        if rows_R[r]:
-            left_S[row_state[r]] += 1
-    tail = 0
-    for s in range(still_S.shape[0]):
-        if still_S[s] and left_S[s] == 0:
-            still_S[s] = False
-            queue[tail] = s
-            tail += 1
-    head = 0
-    while head < tail:
-        s = queue[head]
-        head += 1
-        for e in range(pred_ptr[s], pred_ptr[s + 1]):
-            r = pred_rows[e]
-            if rows_R[r]:
-                rows_R[r] = False
-                owner = row_state[r]
-                left_S[owner] -= 1
-                if left_S[owner] == 0:
-                    still_S[owner] = False
-                    queue[tail] = owner
-                    tail += 1
+    if mask == 0 and bare:
+        return False
+    digits = threshold.shape[0]
+    for k in range(digits):
+        total[k] = -threshold[k]
+    for i in range(weight.shape[0]):
+        if (mask >> i) & 1:
+            for k in range(digits):
+                total[k] += weight[i, k]
+    # carry from the lowest digit up: the sign is then that of the highest one
+    for k in range(digits - 1, 0, -1):
+        total[k - 1] += total[k] >> BITS
+    return total[0] >= 0
+
+
+@inline_kernel
+def supersets(extra, bare, weight, threshold, scratch, masks, used):
+    """Append the minimal feasible supersets of `extra`; returns the new length or -1.
+
+    With an extra outcome (one bit) only those are kept that are feasible without it: the others
+    are minimal among all feasible sets. Outcomes are ordered by descending weight.
+    """
+    rest, path, total = scratch[0], scratch[1], scratch[2]
+    size = weight.shape[0]
+    rest[size] = 0
+    for i in range(size - 1, -1, -1):
+        rest[i] = rest[i + 1] | (1 << i)
+    mask, depth, i = extra, 0, 0
+    done = feasible(extra, bare, weight, threshold, total)
+    while True:
+        if done:
+            if extra == 0 or feasible(mask ^ extra, bare, weight, threshold, total):
+                if used == masks.shape[0]:
+                    return -1
+                masks[used] = mask
+                used += 1
+        elif i < size and feasible(mask | rest[i], bare, weight, threshold, total):
+            if (mask >> i) & 1 == 0:
+                mask |= 1 << i
+                path[depth] = i
+                depth += 1
+                done = feasible(mask, bare, weight, threshold, total)
+            i += 1
+            continue
+        if depth == 0:
+            return used
+        depth -= 1
+        i = path[depth] + 1
+        mask ^= 1 << (i - 1)
+        done = False
+
+
+@kernel
+def enumerate_supports(ptr, bare, weight, threshold, scratch, masks, ends):
+    """Enumerate the supports of N sets until `masks` is full; returns how many were finished.
+
+    ends[n] = (end of the minimal supports, end of all) of set n. All supports: for every outcome
+    the minimal ones that contain it.
+
+    ptr : (N + 1,) outcomes of every set in `weight` (O, L), by descending weight
+    bare : (N,), threshold : (N, L), scratch : (3, 64) int64
+    """
+    used = 0
+    for n in range(ptr.shape[0] - 1):
+        w = weight[ptr[n] : ptr[n + 1]]
+        for e in range(-1, w.shape[0]):
+            extra = 1 << e if e >= 0 else 0
+            used = supersets(extra, bare[n], w, threshold[n], scratch, masks, used)
+            if used < 0:
+                return n
+            if e < 0:
+                ends[n, 0] = used
+        ends[n, 1] = used
+    return ptr.shape[0] - 1

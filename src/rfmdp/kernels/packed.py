@@ -1,4 +1,4 @@
-"""Rows of plain models as sparse arrays: pack them, and take one step back.
+"""Rows of plain models as sparse arrays: pack them, take one step back, write a chain of them.
 
 rows    entry_ptr (R + 1,), target (E,) int32, low (E,), slack (E,) or empty, free (R,),
         leave (R,), inverse (R,) of it or 0, reward (R,), error (R,)
@@ -300,3 +300,64 @@ def step_margin(error, reward, size, mean, paid):
     if paid and (reward != 0.0 or mean != 0.0):
         off += REWARD * (abs(reward) + abs(mean)) + LAST_DIGITS
     return off
+
+
+@kernel
+def chain(rows, players, value, choice, first, last, out):
+    """Write I - P of the chosen rows and nature's answers to them at `value`, row by row.
+
+    Fills out: ptr (n + 1,), inside and entry (columns and numbers among the nodes first..last,
+    what stays left out of both sides), and known (n,), what the others add. Returns the entries.
+    """
+    entry_ptr, target, _, _, free, _, _, _, _ = rows
+    ptr, inside, entry, known = out
+    at = 0
+    ptr[0] = 0
+    for s in range(first, last):
+        r, diagonal = choice[s], at
+        inside[at], entry[at] = s - first, 0.0
+        at += 1
+        known[s - first] = 0.0
+        if free[r] > 0.0:
+            sort_box(rows, players, r, value)
+        rest = free[r]
+        for i in range(entry_ptr[r + 1] - entry_ptr[r]):
+            k, p, rest = nth_move(rows, players, r, i, rest)
+            t = target[k]
+            if t == s:
+                continue
+            entry[diagonal] += p
+            if first <= t < last:
+                inside[at], entry[at] = t - first, -p
+                at += 1
+            else:
+                known[s - first] += p * value[t]
+        ptr[s - first + 1] = at
+    return at
+
+
+@kernel
+def make_progress(nodes, rows, bounds, first, last, reached):
+    """Choose in every node a row that comes nearer to leaving first..last: a chain that ends.
+
+    To where the value is positive if there is a way, else to anywhere. reached : (n,) of False
+    """
+    _, row_ptr, _ = nodes
+    entry_ptr, target = rows[:2]
+    value, _, _, choice, _, _ = bounds
+    for anywhere in range(2):
+        grown, step = True, 1
+        while grown:
+            grown, step = False, -step  # to and fro: ways that go against the order are as short
+            for i in range(last - first):
+                s = first + i if step > 0 else last - 1 - i
+                for r in range(row_ptr[s], row_ptr[s + 1]):
+                    if reached[s - first]:
+                        break
+                    for k in range(entry_ptr[r], entry_ptr[r + 1]):
+                        t = target[k]
+                        inside = first <= t < last
+                        if reached[t - first] if inside else anywhere == 1 or value[t] > 0.0:
+                            reached[s - first] = grown = True
+                            choice[s] = r
+                            break

@@ -17,9 +17,9 @@ other.
 
 from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.layout import branch_margin, load, store, take_axes, write_answer
 from rfmdp.kernels.oracle import box_maximum, box_member, box_minimum, box_of, box_point
 from rfmdp.kernels.primitives import contract_first, dot, reset
-from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
 
 
 @inline_kernel

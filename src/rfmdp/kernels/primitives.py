@@ -8,7 +8,7 @@ thread saw before.
 
 from rfmdp.kernels.decorator import inline_kernel, step_kernel
 
-STACK = 128  # room that `sort_long` needs behind the permutation
+SHORT = 32  # entries that insertion sorts faster than merging
 
 
 @inline_kernel
@@ -41,51 +41,27 @@ def sort(v, at, d, order):
 def sort_long(v, d, order):
     """Fill order[0 : d] with a permutation that sorts v ascending; for rows of many entries.
 
-    Quicksort by medians, insertion for short parts. The parts still to be sorted are kept in
-    order[d : d + STACK] (the longer one waits, so that 64 pairs are enough); a recursive kernel
-    cannot be loaded from numba's cache.
+    Short parts by insertion, then merged to and fro between order[0 : d] and order[d : 2 * d].
     """
     reset(order, d)
-    low, high, top = 0, d - 1, d
-    while True:
-        while high - low > 24:
-            middle = (low + high) // 2
-            if v[order[middle]] < v[order[low]]:
-                order[middle], order[low] = order[low], order[middle]
-            if v[order[high]] < v[order[low]]:
-                order[high], order[low] = order[low], order[high]
-            if v[order[high]] < v[order[middle]]:
-                order[high], order[middle] = order[middle], order[high]
-            pivot = v[order[middle]]
-            i, j = low, high
-            while i <= j:
-                while v[order[i]] < pivot:
+    for low in range(0, d, SHORT):
+        sort(v, 0, min(SHORT, d - low), order[low:])
+    here, there, width = 0, d, SHORT
+    while width < d:
+        for low in range(0, d, 2 * width):
+            middle, end = min(low + width, d), min(low + 2 * width, d)
+            i, j = low, middle
+            for k in range(low, end):
+                if j == end or (i < middle and v[order[here + i]] <= v[order[here + j]]):
+                    order[there + k] = order[here + i]
                     i += 1
-                while v[order[j]] > pivot:
-                    j -= 1
-                if i <= j:
-                    order[i], order[j] = order[j], order[i]
-                    i += 1
-                    j -= 1
-            if j - low < high - i:
-                order[top], order[top + 1] = i, high
-                high = j
-            else:
-                order[top], order[top + 1] = low, j
-                low = i
-            top += 2
-        for i in range(low + 1, high + 1):
-            k = order[i]
-            x = v[k]
-            j = i - 1
-            while j >= low and v[order[j]] > x:
-                order[j + 1] = order[j]
-                j -= 1
-            order[j + 1] = k
-        if top == d:
-            return
-        top -= 2
-        low, high = order[top], order[top + 1]
+                else:
+                    order[there + k] = order[here + j]
+                    j += 1
+        here, there, width = there, here, 2 * width
+    if here > 0:
+        for i in range(d):
+            order[i] = order[d + i]
 
 
 @inline_kernel

@@ -18,9 +18,9 @@ import numpy as np
 from rfmdp.kernels import layout as slot
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import fold
+from rfmdp.kernels.layout import load, scatter, store, take_axes, terms_of, write_answer
 from rfmdp.kernels.oracle import box_member, box_minimum, box_of, minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, multiply, sort_long
-from rfmdp.kernels.rows import load, scatter, store, take_axes, terms_of, write_answer
 from rfmdp.rounding import CURVED_TERMS
 
 
@@ -189,7 +189,7 @@ def joint_rows(sets, rows, work, asked, balls, answers, bounds):
     radius is negative. Answers are the attaining distributions, over the stored successors.
 
     balls : kinds (R,), radii (R,), exponents (R,)
-    work  : the set as packed sets, v (K,) values, p (K + 1,), order (K + STACK,), curved (K,), axes
+    work  : the set as packed sets, v (K,) values, p (K + 1,), order (2 K,), curved (K,), axes
     """
     one, v, p, order, curved, axes = work
     head, data, _, _ = one

@@ -1,12 +1,10 @@
-"""Hash tables of packed states, keys and segments; rows multiplied out, and their final order.
+"""Hash tables of packed states and keys; rows multiplied out, and their final order.
 
 Tables hold index + 1, so zeros are empty: a fresh page of zeros is.
 """
 
-import numpy as np
-
-from rfmdp.kernels.addresses import ENTRIES, OWNER, SIZE
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.machine import DISTRIBUTION, ENTRIES, OWNER, SIZE
 from rfmdp.kernels.primitives import outer_product
 
 # 2**64 / golden ratio: multiplying by it spreads neighbouring codes over the high bits
@@ -89,45 +87,14 @@ def key_slot(entries, first, size, owner, table, keys):
 
 @kernel
 def fill_keys(table, keys, first, end):
-    """Enter the keys whose records lie between two addresses into the table."""
+    """Enter the keys whose records lie between two addresses; equal ones get one distribution."""
     while first < end:
         size = keys[first + SIZE]
         slot = key_slot(keys, first + ENTRIES, size, keys[first + OWNER], table, keys)
-        table[slot] = first + 1
-        first += ENTRIES + size
-
-
-@kernel
-def number_segments(data, begin, end, table, ids, first):
-    """Give equal segments data[begin : end] equal numbers, by first appearance; returns how many.
-
-    data : integers of any width
-    table : (a power of two above 2 N,) of zeros
-    first : (N,) filled with the first segment of every number
-    """
-    mask = table.shape[0] - 1
-    count = 0
-    for i in range(begin.shape[0]):
-        size, mixed = end[i] - begin[i], 0
-        for k in range(begin[i], end[i]):
-            mixed = (mixed ^ np.int64(data[k])) * _SPREAD
-            mixed ^= mixed >> 29
-        slot = mixed & mask
-        while table[slot] != 0:
-            j = first[table[slot] - 1]
-            same, k = end[j] - begin[j] == size, 0
-            while same and k < size:
-                same = data[begin[i] + k] == data[begin[j] + k]
-                k += 1
-            if same:
-                break
-            slot = (slot + 1) & mask
         if table[slot] == 0:
-            first[count] = i
-            count += 1
-            table[slot] = count
-        ids[i] = table[slot] - 1
-    return count
+            table[slot] = first + 1
+        keys[first + DISTRIBUTION] = keys[table[slot] - 1 + DISTRIBUTION]
+        first += ENTRIES + size
 
 
 @kernel

@@ -22,7 +22,7 @@ from itertools import product
 import numpy as np
 
 from rfmdp.errors import PrismWarning
-from rfmdp.kernels import addresses
+from rfmdp.kernels import machine
 from rfmdp.language.ast import Assignment, Binary, Command, Expr, Literal, Name, Unary, Update
 from rfmdp.language.check import CheckedModel, State
 from rfmdp.language.expressions import write_expression
@@ -47,7 +47,7 @@ SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
 class CommandRecords:
     """The records of all commands, and what an address in them stands for.
 
-    Emits the code of all expressions; see `kernels.addresses` for the fields of records.
+    Emits the code of all expressions; see `kernels.machine` for the fields of records.
     """
 
     def __init__(self, checked: CheckedModel, packing: Packing) -> None:
@@ -73,12 +73,12 @@ class CommandRecords:
             [(self._command(command, k), command) for command in module.commands]
             for k, module in enumerate(checked.modules)
         ]
-        self._memory.point(addresses.VARIABLES, list(self._variables.values()))
-        self._memory.point(addresses.MODULES, [self._module(commands) for commands in modules])
+        self._memory.point(machine.VARIABLES, list(self._variables.values()))
+        self._memory.point(machine.MODULES, [self._module(commands) for commands in modules])
         most = len(checked.modules) + 1
-        self._memory.ints[addresses.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
-        self._memory.ints[addresses.CHOSEN] = self._memory.add(*[0] * most)
-        self._memory.ints[addresses.PLACES] = self._memory.add(*[0] * most)
+        self._memory.ints[machine.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
+        self._memory.ints[machine.CHOSEN] = self._memory.add(*[0] * most)
+        self._memory.ints[machine.PLACES] = self._memory.add(*[0] * most)
 
     def _labels(self) -> None:
         """Lay out labels and their slots."""
@@ -92,21 +92,21 @@ class CommandRecords:
                     self._slots[action, k] = slots[-1]
             labels.append(memory.add(number, 0, len(slots), *slots))
             for slot in slots:
-                memory.ints[slot + addresses.LABEL] = labels[-1]
-        memory.point(addresses.LABELS, labels)
+                memory.ints[slot + machine.LABEL] = labels[-1]
+        memory.point(machine.LABELS, labels)
 
     def _command(self, command: Command, module: int) -> int:
         """Lay out a command with its updates and assignments; return its address."""
         rows = [self._update(update) for update in command.updates]
         first = self._memory.add(*(entry for row in rows for entry in row))
         for k, update in enumerate(command.updates):
-            self.node[first + k * addresses.UPDATE] = update
+            self.node[first + k * machine.UPDATE] = update
         address = self._memory.add(
             self.program.condition(self._number[id(command.guard)]),
             module,
             0 if command.action is None else self._slots[command.action, module],
             first,
-            first + len(rows) * addresses.UPDATE,
+            first + len(rows) * machine.UPDATE,
             int(command.has_intervals),
             -1,
             self.outcomes,
@@ -125,7 +125,7 @@ class CommandRecords:
             record += self._variables[assignment.variable], *value
         first = self._memory.add(*record)
         for i, assignment in enumerate(update.assignments):
-            self.node[first + i * addresses.ASSIGNMENT] = assignment
+            self.node[first + i * machine.ASSIGNMENT] = assignment
         numbers = [self._number[id(end)] for end in update.ends]
         lower, *upper = (self.program.value(number, as_float=True) for number in numbers)
         return *lower, *(upper[0] if upper else lower), first, first + len(record)

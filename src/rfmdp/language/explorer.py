@@ -18,7 +18,7 @@ from typing import NoReturn
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels import addresses, explorer, tables
+from rfmdp.kernels import explorer, machine, tables
 from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Expr, Literal
 from rfmdp.language.check import CHAINS, CHUNK, CheckedModel, State, evaluate_states
@@ -32,7 +32,7 @@ MAX_CANDIDATES = 1 << 28  # for initial states
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 EFFORT = 40  # instructions and more per successor, about
 # rows, marginals and successors that are written so far
-COUNTERS = addresses.ROWS, addresses.MARGINALS, addresses.SUCCESSORS
+COUNTERS = machine.ROWS, machine.MARGINALS, machine.SUCCESSORS
 
 
 class StateExplorer:
@@ -47,9 +47,9 @@ class StateExplorer:
         program = self.records.program
         self.states = StateTable(packing)
         self.memory = program.ints()
-        self.memory[addresses.CHAIN] = checked.type in CHAINS
-        self.memory[addresses.DENSE] = self.states.dense
-        self.memory[addresses.VECTOR] = len(program.floats())
+        self.memory[machine.CHAIN] = checked.type in CHAINS
+        self.memory[machine.DENSE] = self.states.dense
+        self.memory[machine.VECTOR] = len(program.floats())
         widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
@@ -69,23 +69,23 @@ class StateExplorer:
     @property
     def reached(self) -> IntArray:
         """The states so far, packed, in the order of discovery, (S, W)."""
-        return self.states.packed[: self.memory[addresses.STATES]]
+        return self.states.packed[: self.memory[machine.STATES]]
 
     @property
     def mixed(self) -> int:
         """Number of states of a DTMC with several choices."""
-        return int(self.memory[addresses.MIXED])
+        return int(self.memory[machine.MIXED])
 
     @property
     def first_mixed(self) -> str:
         """The first of them."""
-        return str(self.state(int(self.memory[addresses.FIRST_MIXED])))
+        return str(self.state(int(self.memory[machine.FIRST_MIXED])))
 
     def run(self, progress: Progress | None = None) -> FactoredMDP:
         """Return what can be reached."""
         self._enter()
         for _ in self._slices():
-            self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
+            self.tell(progress, int(self.memory[machine.SUCCESSORS]))
         return arranged(self.packing, self.reached, np.arange(self.initial), *self.take())
 
     def reach(self) -> Iterator[tuple[AnyArray, ...]]:
@@ -99,9 +99,9 @@ class StateExplorer:
 
     def expand(self, words: IntArray, first: int, last: int) -> tuple[AnyArray, ...]:
         """Return the arrays of states first..last of all that can be reached (S, W), ascending."""
-        if self.memory[addresses.STATES] != len(words):
+        if self.memory[machine.STATES] != len(words):
             self._begin(words)
-        self.memory[addresses.EXPANDED] = first
+        self.memory[machine.EXPANDED] = first
         for _ in self._slices(last):
             pass
         return self.take()
@@ -115,13 +115,13 @@ class StateExplorer:
     def tell(self, progress: Progress | None, transitions: int) -> None:
         """Say how far exploration has come."""
         if progress is not None:
-            progress(int(self.memory[addresses.STATES]), transitions)
+            progress(int(self.memory[machine.STATES]), transitions)
 
     def _slices(self, last: int | None = None) -> Iterator[None]:
         """Expand states up to `last`, or all; yield after every slice of them."""
         pause = FEW if last is None else last
         while True:
-            expect(EFFORT * int(self.memory[addresses.SUCCESSORS]))
+            expect(EFFORT * int(self.memory[machine.SUCCESSORS]))
             status, detail = explorer.explore(
                 (self.memory, self._code, self.floats, self.floats.view(np.int64)),
                 (
@@ -133,23 +133,23 @@ class StateExplorer:
                 (self._tensor, self._delta),
                 pause,
             )
-            if status in (addresses.DONE, addresses.PAUSE):
+            if status in (machine.DONE, machine.PAUSE):
                 yield
-                if status == addresses.DONE or last is not None:
+                if status == machine.DONE or last is not None:
                     return
                 pause += min(pause, SLICE)
-            elif status == addresses.GROW:
+            elif status == machine.GROW:
                 self._grow()
-            elif status == addresses.NEW_VECTOR:
+            elif status == machine.NEW_VECTOR:
                 self._add_vector(int(detail))
-            elif status == addresses.NEW_MIX:
-                self._add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
+            elif status == machine.NEW_MIX:
+                self._add_mix(self._key[: self.memory[machine.KEY_SIZE]])
             else:
                 self._fail(int(status), int(detail))
 
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""
-        number = int(self.memory[addresses.EXPANDED]) if number is None else number
+        number = int(self.memory[machine.EXPANDED]) if number is None else number
         return State(self.checked, self.packing.unpack(self.states.packed[number : number + 1])[0])
 
     def _enter(self) -> None:
@@ -162,26 +162,26 @@ class StateExplorer:
         """Begin with some states (S, W), numbered as they come."""
         expect(EFFORT * len(words))
         self.states.fill(words)
-        self.memory[addresses.STATES] = len(words)
+        self.memory[machine.STATES] = len(words)
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""
         memory = self.memory
-        again = self._stuck == memory[addresses.EXPANDED]
-        self._stuck = int(memory[addresses.EXPANDED])
+        again = self._stuck == memory[machine.EXPANDED]
+        self._stuck = int(memory[machine.EXPANDED])
         self._room = self._room * 2 if again else 1024
-        more = self._room + int(memory[addresses.WIDEST])
-        self.states.make_room(int(memory[addresses.STATES]), more)
+        more = self._room + int(memory[machine.WIDEST])
+        self.states.make_room(int(memory[machine.STATES]), more)
         for array, used in zip(self._written, COUNTERS, strict=True):
             grow(array, int(memory[used]) + more)
-        grow(self._tensor, int(memory[addresses.WIDEST]))
-        grow(self._key, int(memory[addresses.KEY_SIZE]))
+        grow(self._tensor, int(memory[machine.WIDEST]))
+        grow(self._key, int(memory[machine.KEY_SIZE]))
 
     def _fail(self, status: int, detail: int) -> NoReturn:
         """Raise the mistake that the machine met in the state, found by plain evaluation."""
         state = self.state()
-        if status == addresses.TOO_LARGE:
-            name = self.packing.name(self.states.packed[self.memory[addresses.EXPANDED]])
+        if status == machine.TOO_LARGE:
+            name = self.packing.name(self.states.packed[self.memory[machine.EXPANDED]])
             raise ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
         node = self.records.node[detail]
         if isinstance(node, Assignment):
@@ -201,10 +201,10 @@ class StateExplorer:
         """
         memory, command = self.memory, self.records.node[address]
         assert isinstance(command, Command)
-        first = int(memory[addresses.VECTOR])
+        first = int(memory[machine.VECTOR])
         size = len(command.updates)
         vector = self.floats[first : first + size * (1 + command.has_intervals)].copy()
-        module = self.checked.modules[memory[address + addresses.MODULE]].name
+        module = self.checked.modules[memory[address + machine.MODULE]].name
         lower, upper = vector[:size], vector[-size:]
         updates, box = command_distribution(command, module, lower, upper, self.state())
         begin = self._support.size
@@ -212,7 +212,7 @@ class StateExplorer:
         number = self._add_distribution(box, begin, self._support.size)
         ends = (end for update in command.updates for end in update.ends)
         if all(isinstance(end, Literal) for end in ends):
-            memory[address + addresses.CONSTANT] = number
+            memory[address + machine.CONSTANT] = number
         else:
             self._add_key(address, number, vector.view(np.int64))
 
@@ -227,7 +227,7 @@ class StateExplorer:
             at += 2 + size
         action = actions.pop() if len(actions) == 1 else len(names) - 1
         number = self._add_distribution(NamedBox.mixed(choices, self.state()), action, 0)
-        self._add_key(addresses.NO_OWNER, number, key)
+        self._add_key(machine.NO_OWNER, number, key)
 
     def _add_distribution(self, box: NamedBox | None, *entries: int) -> int:
         """Enter a distribution or random choice with its marginal, and return its number."""

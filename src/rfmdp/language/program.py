@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.kernels import addresses as op
+from rfmdp.kernels import machine as op
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY
 from rfmdp.language.expressions import fold, node_type

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels.tables import joint_rows, number_segments
+from rfmdp.kernels.machine import DISTRIBUTION, ENTRIES, SIZE
+from rfmdp.kernels.tables import fill_keys, joint_rows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
-from rfmdp.ragged import chunks, entries, segment_lengths, starts
+from rfmdp.ragged import chunks, entries, renumbered, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, Int32Array, IntArray
@@ -43,13 +44,15 @@ Boxes: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 def shared(boxes: Boxes) -> tuple[IntArray, Boxes]:
     """Return, for every box, its number among the different boxes, (N,); and these boxes."""
     pointers, *numbers = boxes
-    count = len(pointers) - 1
-    table = np.zeros(1 << max(4, int(2 * count).bit_length()), dtype=np.int64)
-    ids, first = np.empty((2, count), dtype=np.int64)
-    bits = np.stack(numbers, axis=1).view(np.int64).reshape(-1)
-    ptr = 3 * pointers
-    different = number_segments(bits, ptr[:-1], ptr[1:], table, ids, first)
-    return ids, take(boxes, first[:different])
+    count, sizes = len(pointers) - 1, 3 * segment_lengths(pointers)
+    ends = starts(sizes + ENTRIES)
+    keys, inside = np.zeros(ends[-1], dtype=np.int64), np.ones(ends[-1], dtype=np.bool_)
+    inside[np.add.outer(ends[:-1], np.arange(ENTRIES))] = False
+    keys[inside] = np.stack(numbers, axis=1).view(np.int64).reshape(-1)
+    keys[ends[:-1] + SIZE], keys[ends[:-1] + DISTRIBUTION] = sizes, np.arange(count)
+    fill_keys(np.zeros(1 << max(4, int(2 * count).bit_length()), np.int64), keys, 0, len(keys))
+    first = keys[ends[:-1] + DISTRIBUTION]
+    return renumbered(first), take(boxes, np.unique(first))
 
 
 def take(boxes: Boxes, chosen: IntArray) -> Boxes:

@@ -67,6 +67,32 @@ class Edges:
         kernels.list_predecessors(self.forward, last, pred_ptr[:-1].copy(), pred_rows)
         return pred_ptr, pred_rows
 
+    def closed(self, states: BoolArray, rows: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Return the largest part of states (S,) and rows (R,) that has a row in every state.
+
+        A row in it leads to states of it only, by all of its moves.
+        """
+        status = np.where(rows & states[self.row_state], kernels.WAITING, kernels.CLOSED)
+        missing = np.diff(starts(status == kernels.WAITING)[self.forward[0]])
+        gone, status = ~states | (missing == 0), status.astype(np.int8)
+        marks = status, missing.astype(np.int32), gone, ~gone, np.empty(len(gone), dtype=np.int64)
+        work = _work(self, 1, 1)
+        kernels.attract(self.row_state, self.backward, _RIGID, work, kernels.ANY, marks)
+        return ~gone, status == kernels.WAITING
+
+
+_RIGID = tuple(frozen(np.zeros(0, dtype=kind)) for kind in "?qiqiqqqiq")  # nature has no choice
+
+
+def _work(edges: Edges, depth: int, size: int) -> tuple[AnyArray, ...]:
+    """Return memory for the kernels: codes, cursor, queue, pending."""
+    return (
+        np.empty((depth, size), dtype=np.uint8),
+        np.empty(depth, dtype=np.int64),
+        np.empty(len(edges.forward[0]) - 1, dtype=np.int32),
+        np.empty(len(edges.row_state), dtype=np.int32),
+    )
+
 
 class Graph:
     """A model prepared for qualitative analysis; predecessor lists are built when first needed.
@@ -333,18 +359,10 @@ class Graph:
         return status
 
     def _work(self) -> tuple[AnyArray, ...]:
-        """Return memory for the kernels: codes, cursor, queue, pending."""
         model = self.model
         depth = int(np.max(segment_lengths(model.marginal_ptr), initial=0)) + 1
         size = int(np.max(segment_lengths(model.successor_ptr), initial=1))
-        if not self.flexible.any():
-            depth, size = 1, 1
-        return (
-            np.empty((depth, size), dtype=np.uint8),
-            np.empty(depth, dtype=np.int64),
-            np.empty(model.states, dtype=np.int32),
-            np.empty(model.rows, dtype=np.int32),
-        )
+        return _work(self.edges, *((depth, size) if self.flexible.any() else (1, 1)))
 
     def _states(self, states: BoolArray) -> BoolArray:
         """Return a set of states as a new array that kernels may change."""

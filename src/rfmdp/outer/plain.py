@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels import packed as packing, passes, walk as kernels
+from rfmdp.kernels import packed as packing, walk as kernels
 from rfmdp.kernels.decorator import budget, expect
 from rfmdp.objective import MIN
 from rfmdp.outer.policy_iteration import elimination
@@ -268,7 +268,7 @@ class PlainWalk:
         """Choose rows of a component whose chain ends, at more than 0 where there is a way."""
         p, (first, last) = self.packed, self._nodes(component)
         reached = np.zeros(last - first, dtype=np.bool_)
-        passes.make_progress(p.nodes, p.rows, tuple(self.bounds), first, last, reached)
+        packing.make_progress(p.nodes, p.rows, tuple(self.bounds), first, last, reached)
 
     def _nodes(self, component: int) -> tuple[int, int]:
         first, last = self.packed.component_ptr[component : component + 2].tolist()
@@ -288,7 +288,7 @@ class PlainWalk:
         inside, entry = np.empty(most, dtype=np.int32), np.empty(most)
         constant = np.empty(count)  # what moves to other nodes are worth
         out = ptr, inside, entry, constant
-        used = passes.chain(rows, self._players, bounds.value, bounds.choice, first, last, out)
+        used = packing.chain(rows, self._players, bounds.value, bounds.choice, first, last, out)
         away = entry[ptr[:-1]]  # how likely nodes are left; SciPy sorts the entries in place
         solve = elimination(ptr, inside[:used], entry[:used], panel=1)
         value = None if solve is None else solve(reward[chosen] + constant)

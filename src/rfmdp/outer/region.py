@@ -103,15 +103,12 @@ def end_components(edges: Edges, rows: BoolArray, states: BoolArray) -> Groups:
     that lost nothing are done.
     """
     state = edges.row_state
-    still = states.copy()
-    rows = rows.copy()
+    still = states
     label = np.full(len(states), -1, dtype=np.int64)
     stay = np.zeros_like(rows)
     result = 0
-    queue = np.empty(len(states), dtype=np.int32)
     while True:
-        left = np.zeros(len(states), dtype=np.int64)
-        kernels.drop_leaving(edges.forward, edges.backward, still, rows, left, queue)
+        still, rows = edges.closed(still, rows)
         if not still.any():
             return Groups(label, stay)
         component, _, count = strong_components(edges.forward, still, rows)

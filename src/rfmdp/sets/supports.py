@@ -25,7 +25,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.kernels.supports import BITS, enumerate_supports
+from rfmdp.kernels.graph import BITS, enumerate_supports
 from rfmdp.ragged import entries, owners, segment, segment_any, segment_lengths, starts
 from rfmdp.rounding import UNIT
 from rfmdp.sets.boxes import excess, needed
