@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from tempfile import SpooledTemporaryFile
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from weakref import finalize
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, model_sizes
 from rfmdp.ragged import segment_lengths, starts
-from rfmdp.types import AnyArray, IntArray, frozen
+from rfmdp.types import IntArray
 
 # sizes of blocks depend on the model alone, so that results do not depend on who computes them
 TRANSITIONS = 1 << 23  # of a block, about
@@ -43,22 +43,11 @@ class Block:
     """The rows of some states; see the module's docstring."""
 
     model: FactoredMDP
-    first: int  # number of its first state
     outside: IntArray  # (H,) states of other blocks, ascending
-
-    @property
-    def last(self) -> int:
-        """The number after that of its last state."""
-        return self.first + self.model.states
 
 
 class RowSource(Protocol):
     """Rows of a model by ranges of states."""
-
-    @property
-    def travels(self) -> bool:
-        """Whether it may be sent to those who make blocks of it."""
-        ...
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states; successors are numbers of the whole model."""
@@ -74,7 +63,6 @@ class BuiltRows:
     """Rows of a model that is built already; its blocks travel, not all of it."""
 
     model: FactoredMDP
-    travels: ClassVar[bool] = False
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states."""
@@ -149,11 +137,6 @@ class BlockedMDP:
         first, last = self.block_ptr[number : number + 2].tolist()
         return local(self.source.rows_of(first, last), first, self.states)
 
-    def packed(self, number: int) -> PackedBlock:
-        """Return a block, packed."""
-        block = self.block(number)
-        return pack(block) if isinstance(block, Block) else block
-
     def __getattr__(self, name: str) -> Any:
         """Return what the frame has: states, sets and names, but nothing of rows."""
         if name not in OF_FRAME:
@@ -168,14 +151,14 @@ class BlockedMDP:
         self, radius: float, floor: float = 0.0, *, exponent: float = np.inf
     ) -> BlockedMDP:
         """Return the model with balls around its distributions; see `FactoredMDP.with_radius`."""
-        frame = self.frame.with_radius(radius, floor, exponent=exponent)
-        change: Change = methodcaller("with_radius", radius, floor, exponent=exponent)
-        return replace(self, frame=frame, changes=(*self.changes, change))
+        return self._changed(methodcaller("with_radius", radius, floor, exponent=exponent))
 
     def nominal(self) -> BlockedMDP:
         """Return the model with every set replaced by its nominal member."""
-        change: Change = methodcaller("nominal")
-        return replace(self, frame=self.frame.nominal(), changes=(*self.changes, change))
+        return self._changed(methodcaller("nominal"))
+
+    def _changed(self, change: Change) -> BlockedMDP:
+        return replace(self, frame=change(self.frame), changes=(*self.changes, change))
 
     def written(self) -> FactoredMDP:
         """Return the model with all its rows.
@@ -231,7 +214,7 @@ def local(rows: FactoredMDP, first: int, states: int) -> Block:
     place = np.empty(states, dtype=np.int32)
     place[first:last] = np.arange(rows.states, dtype=np.int32)
     place[outside] = np.arange(rows.states, rows.states + len(outside), dtype=np.int32)
-    return Block(replace(rows, successors=place[rows.successors]), first, outside)
+    return Block(replace(rows, successors=place[rows.successors]), outside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,15 +223,9 @@ class PackedBlock:
 
     header: bytes
     buffers: tuple[bytes, ...]
-    sizes: tuple[int, ...]  # of the unpacked buffers
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes it takes."""
-        return len(self.header) + sum(map(len, self.buffers))
 
     def __sizeof__(self) -> int:
-        return self.nbytes
+        return len(self.header) + sum(map(len, self.buffers))
 
 
 class BlockStore:
@@ -279,8 +256,10 @@ class BlockStore:
         return sum(size for _, size in self._places)
 
 
-def pack(block: Block) -> PackedBlock:
+def pack(block: Block | PackedBlock) -> PackedBlock:
     """Return a block in few bytes."""
+    if isinstance(block, PackedBlock):
+        return block
     codec = _codec()
     model, outside = block.model, block.outside
     counts = segment_lengths(model.successor_ptr)
@@ -296,23 +275,21 @@ def pack(block: Block) -> PackedBlock:
         provenance=None, labels={}, initial=np.empty(0, np.int64),
     )  # fmt: skip
     views: list[pickle.PickleBuffer] = []
-    content = slim, block.first, np.diff(outside, prepend=0)
+    content = slim, np.diff(outside, prepend=0)
     header = pickle.dumps(content, protocol=5, buffer_callback=views.append)
     arrays = [np.asarray(memoryview(view)) for view in views]
     coded = (bytes(codec.encode(array)) if array.nbytes else b"" for array in arrays)
-    return PackedBlock(header, tuple(coded), tuple(array.nbytes for array in arrays))
+    return PackedBlock(header, tuple(coded))
 
 
-def unpack(packed: PackedBlock) -> Block:
+def unpack(block: Block | PackedBlock) -> Block:
     """Return the block that was packed."""
+    if isinstance(block, Block):
+        return block
     codec = _codec()
-    buffers: list[AnyArray] = []
-    for data, size in zip(packed.buffers, packed.sizes, strict=True):
-        room: AnyArray = np.empty(size, dtype=np.uint8)
-        if size:
-            codec.decode(data, out=room)
-        buffers.append(frozen(room))  # kernels know arrays that nobody changes
-    slim, first, gaps = pickle.loads(packed.header, buffers=buffers)
+    # arrays in bytes are read-only: kernels know those that nobody changes
+    buffers = [bytes(codec.decode(data)) if data else b"" for data in block.buffers]
+    slim, gaps = pickle.loads(block.header, buffers=buffers)
     pointers = {
         name: starts(getattr(slim, name)) for name in ("row_ptr", "marginal_ptr", "successor_ptr")
     }
@@ -321,7 +298,7 @@ def unpack(packed: PackedBlock) -> Block:
     successors = np.repeat(firsts, slim.successor_ptr)
     successors += slim.successors
     successors[heads] = firsts
-    return Block(replace(slim, successors=successors, **pointers), first, np.cumsum(gaps))
+    return Block(replace(slim, successors=successors, **pointers), np.cumsum(gaps))
 
 
 def _codec() -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,13 @@ import numpy as np
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, Spec
-from rfmdp.outer.blocks.block import Check, Command, Step, Sweeps, require_form
+from rfmdp.outer.blocks.block import BlockOperator, Command
 from rfmdp.outer.blocks.fleet import Fleet, fleet
 from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
 from rfmdp.outer.solution import Solution, Stats, Status
-from rfmdp.outer.task import (
-    Operator,
-    StateBounds,
-    Task,
-    nothing_proven,
-    to_solution,
-)
+from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven, to_solution
 from rfmdp.ragged import starts
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -47,6 +42,7 @@ ROUNDS = 4  # between two decisions and checkpoints: the same number wherever bl
 SETTLED = 0.1  # a round that moves values by this share of the precision is one of the last
 PATIENCE = 4  # times as many rounds for the upper bound as for the lower one, at most
 FEW = 16  # rounds before anything is concluded from them
+SWEEPING = partial(BlockOperator.sweeps, count=SWEEPS)
 STEADY = 0.9  # values that still move by this share of what they moved before grow without end
 
 
@@ -55,7 +51,6 @@ def solve_blocked(
 ) -> Solution:
     """Return bounds of a specification in all states of a model in blocks, with a policy."""
     problem, stats = pose(model.frame, spec), Stats()
-    require_form(problem)
     nobody = PreparedInner(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
     task = Task(Operator(problem, nobody, stats), limits, interest, Clock(limits))
     with stats.phase("prepare"):
@@ -81,7 +76,7 @@ class _Run:
 
     def __init__(self, task: Task, blocks: Fleet) -> None:
         self.task, self.problem, self.blocks = task, task.problem, blocks
-        self.outcomes = blocks.begin()
+        self.outcomes = blocks.begun
         self.first_rows = starts([outcome.rows for outcome in self.outcomes])[:-1]
         self.at_once = 1
 
@@ -130,7 +125,8 @@ class _Run:
         try:
             while done < count:
                 more = min(self.at_once, count - done)
-                self._rounds([Step(done + k) for k in range(more)], "steps", error)
+                steps = [partial(BlockOperator.step, number=done + k) for k in range(more)]
+                self._rounds(steps, "steps", error)
                 for k in range(more):
                     widths, sizes = zip(*(o.spreads[k] for o in self.outcomes), strict=True)
                     error = self.problem.discount * error + distance(max(widths), max(sizes))
@@ -147,7 +143,9 @@ class _Run:
         stopped, result, idle = None, None, 0
         try:
             while result is None or self.task.excess(result.lower, result.upper) > 1.0:
-                self._rounds([*[Sweeps(SWEEPS)] * ROUNDS, Check()], "discounted", _width(result))
+                self._rounds(
+                    [*[SWEEPING] * ROUNDS, BlockOperator.check], "discounted", _width(result)
+                )
                 latest = self._around_fixed_point()
                 idle = idle + 1 if _width(latest) >= _width(result) else 0
                 if idle > FEW:
@@ -188,7 +186,7 @@ class _Run:
         rounds, change, earlier = 0, np.inf, np.inf
         while change > SETTLED * self._tolerance():
             before = self.values[0]
-            self._rounds([Sweeps(SWEEPS)] * ROUNDS, "lower bounds", change)
+            self._rounds([SWEEPING] * ROUNDS, "lower bounds", change)
             change = float(np.max(self.values[0] - before, initial=0.0)) / ROUNDS
             rounds += ROUNDS
             if rounds.bit_count() == 1 and rounds >= FEW:  # at powers of two
@@ -207,7 +205,8 @@ class _Run:
         self._copy_lower()
         while rounds < patience:
             before = self.values[0]
-            self._rounds([*[Sweeps(SWEEPS, push)] * ROUNDS, Check()], "upper bounds", push)
+            sweeps = partial(BlockOperator.sweeps, count=SWEEPS, push=push)
+            self._rounds([*[sweeps] * ROUNDS, BlockOperator.check], "upper bounds", push)
             rounds += ROUNDS
             rise = max(outcome.moves[1] for outcome in self.outcomes)
             if not (rise < 0.0 if strict else rise <= 0.0):  # nor if it is no number
