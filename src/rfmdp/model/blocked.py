@@ -21,6 +21,7 @@ import numpy as np
 
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, model_sizes
+from rfmdp.model.derived import taking
 from rfmdp.ragged import segment_lengths, starts
 from rfmdp.types import IntArray
 
@@ -66,28 +67,14 @@ class BuiltRows:
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states."""
-        model = self.model
-        rows = slice(*model.row_ptr[[first, last]].tolist())
-        uses = slice(*model.marginal_ptr[[rows.start, rows.stop]].tolist())
-        entries = slice(*model.successor_ptr[[rows.start, rows.stop]].tolist())
-        inside = (model.initial >= first) & (model.initial < last)
-        return replace(
-            model,
-            row_ptr=model.row_ptr[first : last + 1] - rows.start,
-            marginal_ptr=model.marginal_ptr[rows.start : rows.stop + 1] - uses.start,
-            successor_ptr=model.successor_ptr[rows.start : rows.stop + 1] - entries.start,
-            row_marginals=model.row_marginals[uses],
-            row_factors=model.row_factors[uses],
-            successors=model.successors[entries],
-            row_actions=model.row_actions[rows],
-            initial=model.initial[inside] - first,
-            labels={name: where[first:last] for name, where in model.labels.items()},
-            rewards={
-                name: Rewards(paid.state[first:last], paid.row[rows])
-                for name, paid in model.rewards.items()
-            },
-            valuations=model.valuations[first:last],
-        )
+        model, states = self.model, slice(first, last)
+        row_ptr, inside = model.row_ptr[first : last + 1], model.initial
+        successors = model.successors[slice(*model.successor_ptr[row_ptr[[0, -1]]].tolist())]
+        inside = inside[(inside >= first) & (inside < last)]
+        return taking(
+            model, states, np.arange(row_ptr[0], row_ptr[-1]), segment_lengths(row_ptr), successors,
+            initial=inside - first,
+        )  # fmt: skip
 
     def whole(self) -> FactoredMDP:
         """Return the model."""
@@ -189,18 +176,12 @@ def block_count(states: int, transitions: int) -> int:
 
 def frame_of(model: FactoredMDP) -> FactoredMDP:
     """Return the states and sets of a model, without its rows."""
-    none, nothing = np.empty(0, dtype=np.int32), np.broadcast_to(0.0, (model.states,))
-    return replace(
-        model,
-        row_ptr=np.zeros(model.states + 1, dtype=np.int64),
-        marginal_ptr=np.zeros(1, dtype=np.int64),
-        successor_ptr=np.zeros(1, dtype=np.int64),
-        row_marginals=none,
-        row_factors=none,
-        successors=none,
-        row_actions=none,
+    nothing = np.broadcast_to(0.0, (model.states,))
+    return taking(
+        model, slice(None), np.empty(0, np.int64), np.zeros(model.states), np.empty(0, np.int32),
         rewards={name: Rewards(nothing, np.empty(0)) for name in model.rewards},
-    )
+        provenance=model.provenance,
+    )  # fmt: skip
 
 
 def local(rows: FactoredMDP, first: int, states: int) -> Block:

@@ -31,10 +31,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.inner.exact import Exact
-from rfmdp.model.lattice import LatticeMDP
-from rfmdp.model.lattice_rows import written_out
+from rfmdp.model.lattice import LatticeMDP, written_rows
 from rfmdp.objective import MIN
-from rfmdp.outer.lattice.sweep import AT_ONCE, MOST_MIXED, Errors, Payments, Sweep
+from rfmdp.outer.lattice.sweep import MOST_MIXED, Errors, Payments, Sweep
 from rfmdp.outer.settings import Clock, largest
 from rfmdp.ragged import segment_sum
 from rfmdp.rounding import RESOLUTION, UNIT
@@ -193,15 +192,15 @@ class Lingering:
         if len(at) > MOST_MIXED:
             unproven[states] = True
             return unproven
-        for rows in written_out(self.model, states[at], actions, AT_ONCE):
+        for model, some, _ in written_rows(self.model, states[at], actions):
             self.watch.check()
-            here, ptr = guess[rows.states], rows.model.successor_ptr
-            most = np.maximum.reduceat(guess[rows.model.successors], ptr[:-1])
-            inner = Exact().prepare(rows.model, MIN)
-            below, above = np.empty(len(here)), np.empty(len(here))
-            inner.backup(-guess if self.negated else guess, np.arange(len(here)), below, above)
+            here = guess[some]
+            most = np.maximum.reduceat(guess[model.successors], model.successor_ptr[:-1])
+            below, above = np.empty((2, len(here)))
+            value = -guess if self.negated else guess
+            Exact().prepare(model, MIN).backup(value, np.arange(len(here)), below, above)
             worth = -below if self.negated else above
-            unproven[rows.states[(most > here) & (worth + error > here)]] = True
+            unproven[some[(most > here) & (worth + error > here)]] = True
         return unproven
 
 
@@ -324,9 +323,9 @@ class LingeringRewards(Lingering):
         """Keep only those states (S,) whose chosen rows may lead to infinite ones."""
         states = np.flatnonzero(some)
         if len(states) <= MOST_MIXED:
-            for rows in written_out(self.model, states, choice[states].astype(np.int64), AT_ONCE):
-                ptr, successors = rows.model.successor_ptr, rows.model.successors
-                some[rows.states] = np.logical_or.reduceat(infinite[successors], ptr[:-1])
+            for model, at, _ in written_rows(self.model, states, choice[states].astype(np.int64)):
+                leads = infinite[model.successors]
+                some[at] = np.logical_or.reduceat(leads, model.successor_ptr[:-1])
 
 
 def _rounded_up(value: FloatArray, grain: float) -> FloatArray:
