@@ -317,12 +317,6 @@ def _lost_schedulers(address: str) -> Iterator[None]:
         raise SolverError(gone) from None
 
 
-def worker_memory(client: Any) -> float:
-    """Return how many bytes all workers of a scheduler may take together."""
-    limits = [x["memory_limit"] or 0 for x in client.scheduler_info()["workers"].values()]
-    return float(sum(limits)) if all(limits) else math.inf
-
-
 def connected(address: str, patience: float) -> Any:
     """Return a client of a scheduler that has a worker; wait for the first one."""
     try:

@@ -256,10 +256,7 @@ def build_for(
 
 def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel) -> bool:
     """Return whether all plays of all questions are over when a clock stays where it is."""
-    lasting = np.flatnonzero(clock.states(model, 0))
-    if model.deadlocks is not None:
-        lasting = np.union1d(lasting, np.flatnonzero(model.deadlocks))
-    values = model.state_values(lasting)
+    values = model.state_values(np.flatnonzero(clock.lasting(model)))
     for end in work.ends:
         used = {node.name for node in nodes(end) if isinstance(node, Label)}
         if not used <= set(checked.labels):

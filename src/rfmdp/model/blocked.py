@@ -48,37 +48,13 @@ class Block:
 
 
 class RowSource(Protocol):
-    """Rows of a model by ranges of states."""
+    """Rows of a model by ranges of states; it may be sent to those who make blocks of it."""
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states; successors are numbers of the whole model."""
-        ...
 
     def whole(self) -> FactoredMDP:
         """Return the model with all its rows, as long as there is memory for them."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BuiltRows:
-    """Rows of a model that is built already; its blocks travel, not all of it."""
-
-    model: FactoredMDP
-
-    def rows_of(self, first: int, last: int) -> FactoredMDP:
-        """Return the rows of some states."""
-        model, states = self.model, slice(first, last)
-        row_ptr, inside = model.row_ptr[first : last + 1], model.initial
-        successors = model.successors[slice(*model.successor_ptr[row_ptr[[0, -1]]].tolist())]
-        inside = inside[(inside >= first) & (inside < last)]
-        return taking(
-            model, states, np.arange(row_ptr[0], row_ptr[-1]), segment_lengths(row_ptr), successors,
-            initial=inside - first,
-        )  # fmt: skip
-
-    def whole(self) -> FactoredMDP:
-        """Return the model."""
-        return self.model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,17 +73,6 @@ class BlockedMDP:
     changes: tuple[Change, ...] = ()  # of the sets, one after another
     scheduler: str | None = None  # address of the Dask cluster that solves it; None: this process
     store: BlockStore | None = None  # where packed blocks are kept; None: made when needed
-
-    @staticmethod
-    def of(
-        model: FactoredMDP, blocks: int | None = None, scheduler: str | None = None
-    ) -> BlockedMDP:
-        """Return a model that is built already in blocks, by default as many as pay."""
-        count = blocks or block_count(model.states, model.transitions)
-        return BlockedMDP(
-            frame_of(model), BuiltRows(model), model.rows, model.transitions,
-            max(1, min(count, model.states)), scheduler=scheduler,
-        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"BlockedMDP({', '.join(model_sizes(self))}, {self.blocks} blocks)"

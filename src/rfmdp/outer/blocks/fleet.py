@@ -12,6 +12,7 @@ loss costs the rounds since then. No task is tied to a worker.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,33 +23,15 @@ import numpy as np
 
 from rfmdp.inner.protocol import Inner
 from rfmdp.memory import available_memory
-from rfmdp.model.blocked import (
-    Block,
-    BlockedMDP,
-    BuiltRows,
-    PackedBlock,
-    RowSource,
-    local,
-    pack,
-)
+from rfmdp.model.blocked import BlockedMDP, PackedBlock, RowSource, local, pack
 from rfmdp.objective import Spec
 from rfmdp.outer.blocks.block import BlockOperator, BlockTask, Command, Outcome, ready_bytes
 from rfmdp.outer.problem import where
-from rfmdp.running import connected, gathered, portable, worker_memory
+from rfmdp.running import connected, gathered, portable
 from rfmdp.threads import set_threads
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.4  # of the memory that blocks may take which are ready to use
-
-
-def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet:
-    """Return the blocks of a model with a task, here or on its cluster.
-
-    patience : seconds to wait for the first worker of a cluster, and for answers
-    """
-    if model.scheduler is None:
-        return LocalBlocks(model, spec, inner)
-    return Cluster(model, model.scheduler, spec, inner, patience)
 
 
 def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[BlockTask]:
@@ -103,7 +86,10 @@ class LocalBlocks:
 
 
 class Cluster:
-    """Blocks on the workers of a Dask scheduler; `begun` as they begin."""
+    """Blocks on the workers of a Dask scheduler; `begun` as they begin.
+
+    patience : seconds to wait for the first worker, and for answers
+    """
 
     steps_at_once = 16
 
@@ -113,8 +99,16 @@ class Cluster:
         self._client = connected(address, patience)
         self._address, self._patience = address, patience
         try:
-            memory = worker_memory(self._client)
-            self._blocks = self._build(model, _tasks(model, spec, inner, memory))
+            workers = self._client.scheduler_info()["workers"].values()
+            most = [worker["memory_limit"] or math.inf for worker in workers]
+            source = self._submit(_same, model.source)
+            ranges = pairwise(model.block_ptr.tolist())
+            self._blocks = [
+                self._submit(_built, source, first, last, model.states, task)
+                for (first, last), task in zip(
+                    ranges, _tasks(model, spec, inner, sum(most)), strict=True
+                )
+            ]
             first = self._gathered([self._submit(_begin, block) for block in self._blocks])
             self.begun: list[Outcome] = [outcome for outcome, _ in first]
             outside = [states for _, states in first]
@@ -146,26 +140,11 @@ class Cluster:
         """Leave the cluster; nobody wants what is not finished."""
         self._client.close(timeout=2)
 
-    def _build(self, model: BlockedMDP, tasks: Sequence[BlockTask]) -> list[Any]:
-        """Return the blocks as futures: made from a source there, or packed here if it is built."""
-        if isinstance(model.source, BuiltRows):  # its blocks travel, not all of it
-            blocks = (pack(model.block(b)) for b in range(model.blocks))
-            return [self._submit(_posed, *pair) for pair in zip(blocks, tasks, strict=True)]
-        source = self._submit(_same, model.source)
-        ranges = pairwise(model.block_ptr.tolist())
-        return [
-            self._submit(_built, source, first, last, model.states, task)
-            for (first, last), task in zip(ranges, tasks, strict=True)
-        ]
-
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._client.submit(function, *arguments, pure=False)
 
     def _gathered(self, futures: Sequence[Any]) -> list[Any]:
         return gathered(self._client, self._address, futures, self._patience)
-
-
-Fleet: TypeAlias = LocalBlocks | Cluster
 
 
 def _exchange(
@@ -218,14 +197,10 @@ def _same(thing: Any) -> Any:
 
 
 @_on_a_worker()
-def _posed(block: Block | PackedBlock, task: BlockTask) -> _Posed:
-    return BlockOperator(block, task) if task.keep else (pack(block), task)
-
-
-@_on_a_worker()
 def _built(source: RowSource, first: int, last: int, states: int, task: BlockTask) -> _Posed:
     """Make a block from its source."""
-    return _posed(local(source.rows_of(first, last), first, states), task)
+    block = local(source.rows_of(first, last), first, states)
+    return BlockOperator(block, task) if task.keep else (pack(block), task)
 
 
 def _ready(block: _Posed) -> BlockOperator:

@@ -26,7 +26,7 @@ from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.blocks.block import BlockOperator, Command
-from rfmdp.outer.blocks.fleet import Fleet, fleet
+from rfmdp.outer.blocks.fleet import Cluster, LocalBlocks
 from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
@@ -54,7 +54,11 @@ def solve_blocked(
     nobody = PreparedInner(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
     task = Task(Operator(problem, nobody, stats), limits, interest, Clock(limits))
     with stats.phase("prepare"):
-        blocks = fleet(model, spec, inner, limits.seconds)
+        blocks: LocalBlocks | Cluster
+        if model.scheduler is None:
+            blocks = LocalBlocks(model, spec, inner)
+        else:
+            blocks = Cluster(model, model.scheduler, spec, inner, limits.seconds)
     try:
         with stats.phase("solve"):
             run = _Run(task, blocks)
@@ -74,7 +78,7 @@ def _no_rows(*_: object) -> Any:
 class _Run:
     """One solve: what blocks have at the last checkpoint, and what is left to do."""
 
-    def __init__(self, task: Task, blocks: Fleet) -> None:
+    def __init__(self, task: Task, blocks: LocalBlocks | Cluster) -> None:
         self.task, self.problem, self.blocks = task, task.problem, blocks
         self.outcomes = blocks.begun
         self.first_rows = starts([outcome.rows for outcome in self.outcomes])[:-1]
@@ -146,7 +150,10 @@ class _Run:
                 self._rounds(
                     [*[SWEEPING] * ROUNDS, BlockOperator.check], "discounted", _width(result)
                 )
-                latest = self._around_fixed_point()
+                value = self.values[0]
+                fall, rise = (max(outcome.moves[k] for outcome in self.outcomes) for k in (0, 1))
+                bounds = around_fixed_point(value, fall, rise, self.problem.discount)
+                latest = StateBounds(*bounds, value, self.choice)
                 idle = idle + 1 if _width(latest) >= _width(result) else 0
                 if idle > FEW:
                     break  # rounding leaves no more
@@ -157,13 +164,6 @@ class _Run:
             return self._nothing(stopped or Status.GAP_OPEN)
         result.stopped = stopped
         return result
-
-    def _around_fixed_point(self) -> StateBounds:
-        """Return bounds from a check."""
-        value = self.values[0]
-        fall, rise = (max(outcome.moves[k] for outcome in self.outcomes) for k in (0, 1))
-        bounds = around_fixed_point(value, fall, rise, self.problem.discount)
-        return StateBounds(*bounds, value, self.choice)
 
     def _least_fixed_point(self) -> StateBounds:
         """Raise lower bounds; then look for an inductive upper one."""

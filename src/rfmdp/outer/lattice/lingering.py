@@ -1,25 +1,16 @@
 """Least fixed points where a play may last for ever: T(U) <= U proves U, whatever the graph is.
 
 probability   T^k(0) is never above it. A rule that changes only where a step raises the value is
-              worth what was raised. Else a play could stay for ever in a class of states, which all
-              have one value above 0; but the first of them to get it would have got it from states
-              that did not have it yet. U with T(U) <= U is searched for upwards from below, on a
+              worth what was raised. U with T(U) <= U is searched for upwards from below, on a
               grid: a step is rounded up to it, so that the search ends. Who lingers among states of
               one value must find T(U) = U, where no margin for rounding is left. So rows of states
-              in doubt are written out: one is proven, whatever its probabilities, if none of its
-              successors has a larger U.
-rewards >= 0  A play that misses the target is worth infinity. So T^k(0) is never above the value,
-              whoever decides; nor is any bounded L <= T(L): plays that surely come to the target
-              pay L at least, and the others infinitely much. If T(U) < U in the finitely many
-              states of finite U, then by some d > 0: each step takes d from U and what was paid,
-              so that the target is reached after U / d steps in the mean, and U pays for all. In
-              that nature answers as T(U) does, each row by itself, and an agent who minimises takes
-              the rows of T(U). None of these rows may lead to a state of infinite U, whatever the
-              probabilities. U is a limit of T + push, which leaves the push to spare.
-              The value is infinite where a play comes with some probability to states from which
-              nobody can lead it to the target, or nature cannot if the agent keeps to the rule.
+              in doubt are written out: one is proven if none of its successors has a larger U.
+rewards >= 0  A play that misses the target is worth infinity. So neither T^k(0) nor any bounded
+              L <= T(L) is ever above the value. T(U) < U where U is finite proves U, if no row of
+              it may lead to a state of infinite U. U is a limit of T + push.
 
-Rules that are greedy for U keep it if the agent minimises.
+The proofs are in docs/soundness.md, "Networks kept by their factors". Rules that
+are greedy for U keep it if the agent minimises.
 """
 
 from __future__ import annotations

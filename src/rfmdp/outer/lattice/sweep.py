@@ -141,7 +141,8 @@ class Sweep:
             )
             for _ in range(slots)
         ]
-        self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
+        sizes = np.append(np.diff(model.moves.target_ptr), 1)  # FORBIDDEN is the last one
+        self._terms = float(sum(sizes[factor.moves].max() for factor in model.factors))
         self.rows = 0  # of the last step
         self.mixed = 0  # of these, rows that were written out
 
@@ -245,10 +246,3 @@ def _stack(maker: TrieMaker, classes: int) -> tuple[Any, ...]:
     )  # fmt: skip
     integers, bits = np.zeros((7, depths), np.int64), np.zeros(depths, np.int64)
     return integers, np.zeros(depths), np.zeros((depths, 1)), bits, waiting, rooms
-
-
-def _most_outcomes(model: LatticeMDP, d: int) -> int:
-    """Return the outcomes of the widest move of a factor."""
-    moves = np.unique(model.factors[d].moves)
-    sizes = np.diff(model.moves.target_ptr)
-    return int(np.max(sizes[moves[moves >= 0]], initial=1))
