@@ -76,7 +76,7 @@ def run_many(
     Parameters
     ----------
     work
-        A function of a module, or a `functools.partial` of one; it travels once per process.
+        A function of a module, or a `functools.partial` of one; it travels to the processes.
     tasks
         Started in this order. Tasks and values travel between processes.
     jobs
@@ -161,7 +161,7 @@ def _run_in_pool(
     """Do tasks until none waits or a process is lost; return the tasks that were lost with it."""
     context = get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(jobs, context, _begin, (reader, payload))
+    pool = ProcessPoolExecutor(jobs, context, _begin, (reader,))
     running: dict[Future[bytes], Numbered] = {}
     lost: list[Numbered] = []
     try:
@@ -170,7 +170,8 @@ def _run_in_pool(
                 number, task = waiting.popleft()
                 try:
                     with _blocked_interrupts():
-                        running[pool.submit(_reply_here, pickle.dumps(task))] = (number, task)
+                        future = pool.submit(_reply, payload, pickle.dumps(task))
+                    running[future] = number, task
                 except BrokenProcessPool:
                     lost.append((number, task))
             finished, _ = wait(running, POLL, FIRST_COMPLETED)
@@ -189,26 +190,18 @@ def _run_in_pool(
     return lost
 
 
-_work: list[bytes] = []  # of this process, packed
-
-
-def _begin(reader: Connection, payload: bytes) -> None:
+def _begin(reader: Connection) -> None:
     """Prepare a process: it does not hear Ctrl-C, and leaves when nobody wants it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # an exception could be swallowed, or printed, wherever it strikes
     signal.signal(signal.SIGTERM, lambda *_: leave_now(1))
     threading.Thread(target=_leave_at_end, args=(reader,), daemon=True).start()
-    _work[:] = [payload]
 
 
 def _leave_at_end(reader: Connection) -> None:
     with suppress(EOFError, OSError):
         reader.recv_bytes()
     leave_now(1)
-
-
-def _reply_here(task: bytes) -> bytes:
-    return _reply(_work[0], task)
 
 
 def _reply(work: bytes, task: bytes) -> bytes:
@@ -322,12 +315,6 @@ def _lost_schedulers(address: str) -> Iterator[None]:
     except (CancelledError, asyncio.CancelledError, OSError):
         gone = f"{address}: the scheduler is gone; what is finished is kept."
         raise SolverError(gone) from None
-
-
-def worker_memory(client: Any) -> float:
-    """Return how many bytes all workers of a scheduler may take together."""
-    limits = [x["memory_limit"] or 0 for x in client.scheduler_info()["workers"].values()]
-    return float(sum(limits)) if all(limits) else math.inf
 
 
 def connected(address: str, patience: float) -> Any:

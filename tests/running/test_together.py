@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from outer.blocks.built import in_blocks
 from outer.blocks.test_blocks import LINE, bits, line
 from outer.random_specs import tiny_model
 from rfmdp.cli.main import run as rfmdp
@@ -16,7 +17,6 @@ from rfmdp.inner.relaxations import Sequential
 from rfmdp.language.build import build_blocked
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model
-from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
@@ -52,7 +52,7 @@ def test_bounds_are_those_of_one_process(address, objective):
     expected = solve(model, spec)
     assert expected.status is Status.CERTIFIED
     assert bits(solve(replace(model, scheduler=address), spec)) == bits(expected)
-    built = BlockedMDP.of(whole, blocks=3, scheduler=address)
+    built = in_blocks(whole, blocks=3, scheduler=address)
     assert bits(solve(built, spec)) == bits(expected)
 
 
@@ -74,7 +74,7 @@ def test_on_the_command_line(address, tmp_path, capsys):
 
 def test_errors_of_workers_arrive(address):
     """As from this process."""
-    model = BlockedMDP.of(tiny_model(2), 2, address)
+    model = in_blocks(tiny_model(2), 2, address)
     with pytest.raises(UnsupportedError, match="both sides"):
         solve(model, Spec(Reach("goal"), MAX, MIN), inner=Sequential())
     with pytest.raises(UnsupportedError, match="both signs"):

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from os import PathLike
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from rfmdp.language.parse import parse_model
 from rfmdp.language.source import read_text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, warn_if_touching
-from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of
+from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of, pack
 from rfmdp.model.frontier import NO_ACTION, Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
 from rfmdp.model.validate import require_valid
@@ -159,8 +158,6 @@ def warn_of_states(explorer: StateExplorer, dead: int, first_dead: Int32Array) -
 class TextRows:
     """Rows of a text by ranges of its states; `words` (S, W) are all states, packed, ascending."""
 
-    travels: ClassVar[bool] = True
-
     def __init__(self, checked: CheckedModel, words: IntArray) -> None:
         self.checked, self.words = checked, words
         self._explorer: StateExplorer | None = None
@@ -241,7 +238,7 @@ def build_blocked(
         return replace(model, scheduler=scheduler)
     store = BlockStore()
     for number in range(model.blocks):
-        store.add(model.packed(number))
+        store.add(pack(model.block(number)))
         if progress is not None:  # it may end this
             progress(model.states, model.transitions)
     assert isinstance(model.source, TextRows)

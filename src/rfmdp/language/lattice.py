@@ -53,6 +53,10 @@ class NoLattice(Exception):
     """Why a text is no lattice; it is explored then."""
 
 
+class _Enough(Exception):
+    """So many transitions are more work than contractions."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Action:
     """A row of all states that allow it: a label, or one command without a label."""
@@ -82,16 +86,18 @@ class _Tables:
         self._expressions = Expressions(checked.variables, checked.source)
         self._marginals: dict[tuple[_Meaning, bytes], tuple[IntArray, int]] = {}
 
-    def move(self, marginal: int, targets: Sequence[int]) -> int:
+    def _move(self, marginal: int, targets: Sequence[int]) -> int:
         """Return the number of a move."""
         return self.numbers.setdefault((marginal, tuple(targets)), len(self.numbers))
 
     def factor(self, module: Module, actions: Sequence[_Action]) -> Factor:
         """Return a module as a factor."""
         columns = tuple(self.column[v.name] for v in module.variables)
-        reads = sorted({*columns, *self._columns_read(module)})
+        exprs = [_decided(expr) for command in module.commands for expr in command.children()]
+        named = {node.name for expr in exprs for node in nodes(expr) if isinstance(node, Name)}
+        reads = sorted({*columns, *(self.column[name] for name in named)})
         values = self._contexts(module, reads)
-        stay = [self.move(-1, [x]) for x in self._local(columns, values).tolist()]
+        stay = [self._move(-1, [x]) for x in self._local(columns, values).tolist()]
         table = np.full((len(values), len(actions)), FORBIDDEN, dtype=np.int32)
         made: dict[_Meaning, Int32Array] = {}  # commands of other actions may mean the same
         for k, action in enumerate(actions):
@@ -100,7 +106,10 @@ class _Tables:
                 table[:, k] = stay
                 continue
             for command in commands:
-                meaning = self._meaning(command, module)
+                assigned = [a.variable for u in command.updates for a in u.assignments]
+                counts = [len(update.assignments) for update in command.updates]
+                numbers = map(self._expressions.add, command.children())
+                meaning = *numbers, *counts, *assigned, module.name  # all but its action
                 if meaning not in made:
                     made[meaning] = self._moves(module, columns, command, meaning, values)
                 moves = made[meaning]
@@ -111,18 +120,6 @@ class _Tables:
                     )
                 table[enabled, k] = moves[enabled]
         return Factor(module.name, columns, tuple(reads), table)
-
-    def _meaning(self, command: Command, module: Module) -> _Meaning:
-        """Return what a command of a module says, but for its action."""
-        assigned = tuple(a.variable for u in command.updates for a in u.assignments)
-        counts = tuple(len(update.assignments) for update in command.updates)
-        numbers = map(self._expressions.add, command.children())
-        return *numbers, *counts, *assigned, module.name
-
-    def _columns_read(self, module: Module) -> set[int]:
-        exprs = [_decided(expr) for command in module.commands for expr in command.children()]
-        names = {node.name for expr in exprs for node in nodes(expr) if isinstance(node, Name)}
-        return {self.column[name] for name in names}
 
     def _contexts(self, module: Module, reads: Sequence[int]) -> Int32Array:
         """Return all values of the variables that a module reads, (contexts, vars)."""
@@ -145,12 +142,12 @@ class _Tables:
     ) -> Int32Array:  # fmt: skip
         """Return the move that a command makes in every context; FORBIDDEN: its guard fails."""
         table = np.full(len(values), FORBIDDEN, dtype=np.int32)
-        enabled = np.flatnonzero(self._evaluate(command.guard, values))
+        enabled = np.flatnonzero(evaluate_states(command.guard, self.checked, values))
         if not enabled.size:
             return table
         here = values[enabled]
         targets = self._targets(columns, command, here)
-        ends = [[self._evaluate(e, here) for e in u.ends] for u in command.updates]
+        ends = [[evaluate_states(e, self.checked, here) for e in u.ends] for u in command.updates]
         sides = [np.stack([end[k] for end in ends], axis=1) for k in (0, -1)]
         both = np.concatenate([*sides, targets.astype(np.float64)], axis=1)
         _, some, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
@@ -166,12 +163,9 @@ class _Tables:
                 self._marginals[key] = possible, -1 if box is None else len(self.boxes)
                 self.boxes += [] if box is None else [box]
             possible, marginal = self._marginals[key]
-            moves.append(self.move(marginal, targets[i, possible].tolist()))
+            moves.append(self._move(marginal, targets[i, possible].tolist()))
         table[enabled] = np.array(moves, dtype=np.int32)[kind.reshape(-1)]
         return table
-
-    def _evaluate(self, expr: Expr, values: Int32Array) -> AnyArray:
-        return evaluate_states(expr, self.checked, values)
 
     def _targets(self, columns: Sequence[int], command: Command, values: Int32Array) -> IntArray:
         """Return the local states that every update leads to, (contexts, updates)."""
@@ -183,7 +177,7 @@ class _Tables:
                 if column not in columns:
                     raise NoLattice(f"a command assigns the global variable {assignment.variable}")
                 variable = self.checked.variables[column]
-                after[:, column] = self._evaluate(assignment.value, values)
+                after[:, column] = evaluate_states(assignment.value, self.checked, values)
                 outside = (after[:, column] < variable.low) | (after[:, column] > variable.high)
                 if outside.any():
                     raise NoLattice(f"{variable.name} leaves its range in some context")
@@ -262,10 +256,7 @@ def build_for(
 
 def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel) -> bool:
     """Return whether all plays of all questions are over when a clock stays where it is."""
-    lasting = np.flatnonzero(clock.states(model, 0))
-    if model.deadlocks is not None:
-        lasting = np.union1d(lasting, np.flatnonzero(model.deadlocks))
-    values = model.state_values(lasting)
+    values = model.state_values(np.flatnonzero(clock.lasting(model)))
     for end in work.ends:
         used = {node.name for node in nodes(end) if isinstance(node, Label)}
         if not used <= set(checked.labels):
@@ -280,19 +271,20 @@ def _all_end(work: Work, clock: Clock, model: LatticeMDP, checked: CheckedModel)
 
 def _worth_contracting(checked: CheckedModel) -> LatticeMDP | None:
     """Return a model by its factors, None if it is none or has few transitions per row."""
-    if max(map(partial(_width, checked), checked.actions), default=1) < WIDE:
+    widest = 1  # successors that a row of an action may have
+    for action in checked.actions:
+        commands = [
+            [c for c in module.commands if c.action == action] for module in checked.modules
+        ]
+        updates = (max(len(c.updates) for c in some) for some in commands if some)
+        widest = max(widest, math.prod(updates))
+    if widest < WIDE:
         return None
     try:
         lattice = in_good_order(build_lattice(checked))
     except NoLattice:
         return None
     return lattice if contractions(lattice) < lattice.transitions else None
-
-
-def _width(checked: CheckedModel, action: str) -> int:
-    """Return how many successors a row of an action may have."""
-    commands = [[c for c in module.commands if c.action == action] for module in checked.modules]
-    return math.prod(max(len(c.updates) for c in some) for some in commands if some)
 
 
 def _transitions_of(model: LatticeMDP, states: IntArray) -> int:
@@ -316,10 +308,6 @@ def _decided(expr: Expr) -> Expr:
     return rewrite(expr, chosen)
 
 
-class _Enough(Exception):
-    """So many transitions are more work than contractions."""
-
-
 def build_lattice(checked: CheckedModel) -> LatticeMDP:
     """Return a model by its factors, in the order of the text.
 
@@ -333,7 +321,9 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     local = {v.name for module in checked.modules for v in module.variables}
     if any(v.name not in local for v in checked.variables):
         raise NoLattice("there are global variables")
-    actions = _actions(checked)
+    # the rows that a state may have, in the order of those that are explored
+    alone = [c for module in checked.modules for c in module.commands if c.action is None]
+    actions = [*(_Action("", command) for command in alone), *map(_Action, checked.actions)]
     if not 0 < len(actions) <= MOST_ACTIONS:
         raise NoLattice(f"there are {len(actions)} actions")
     tables = _Tables(checked)
@@ -351,19 +341,13 @@ def build_lattice(checked: CheckedModel) -> LatticeMDP:
     return LatticeMDP(
         checked.variables, factors, moves, marginals, tuple(action.name for action in actions),
         initial_valuations(checked).astype(np.int32),
-        {name: _formula(value, checked) for name, value in checked.labels.items()},
+        {name: partial(evaluate_states, x, checked) for name, x in checked.labels.items()},
         _rewards(checked, actions),
         {**checked.constants, **checked.formulas},
         tuple(names),
         tuple(outcomes),
         Provenance.of_text(checked.source.filename, checked.source.text, checked.constants),
     )  # fmt: skip
-
-
-def _actions(checked: CheckedModel) -> list[_Action]:
-    """Return the rows that a state may have, in the order of those that are explored."""
-    alone = [c for module in checked.modules for c in module.commands if c.action is None]
-    return [*(_Action("", command) for command in alone), *map(_Action, checked.actions)]
 
 
 def _rewards(checked: CheckedModel, actions: Sequence[_Action]) -> dict[str, FormulaRewards]:
@@ -378,11 +362,9 @@ def _rewards(checked: CheckedModel, actions: Sequence[_Action]) -> dict[str, For
         for action in (None, *(action.name for action in actions)):
             items = [item for item in structure.items if item.action == action]
             expr = reward_sum(items)
-            formula = made.setdefault(expressions.add(expr), _formula(expr, checked))
+            formula = made.setdefault(
+                expressions.add(expr), partial(evaluate_states, expr, checked)
+            )
             formulas.append(formula if items else None)
         rewards[name] = FormulaRewards(formulas[0], tuple(formulas[1:]))
     return rewards
-
-
-def _formula(expr: Expr, checked: CheckedModel) -> Formula:
-    return partial(evaluate_states, expr, checked)

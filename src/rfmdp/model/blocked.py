@@ -14,15 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from tempfile import SpooledTemporaryFile
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from weakref import finalize
 
 import numpy as np
 
 from rfmdp.memory import available_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, model_sizes
+from rfmdp.model.derived import taking
 from rfmdp.ragged import segment_lengths, starts
-from rfmdp.types import AnyArray, IntArray, frozen
+from rfmdp.types import IntArray
 
 # sizes of blocks depend on the model alone, so that results do not depend on who computes them
 TRANSITIONS = 1 << 23  # of a block, about
@@ -43,67 +44,17 @@ class Block:
     """The rows of some states; see the module's docstring."""
 
     model: FactoredMDP
-    first: int  # number of its first state
     outside: IntArray  # (H,) states of other blocks, ascending
-
-    @property
-    def last(self) -> int:
-        """The number after that of its last state."""
-        return self.first + self.model.states
 
 
 class RowSource(Protocol):
-    """Rows of a model by ranges of states."""
-
-    @property
-    def travels(self) -> bool:
-        """Whether it may be sent to those who make blocks of it."""
-        ...
+    """Rows of a model by ranges of states; it may be sent to those who make blocks of it."""
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states; successors are numbers of the whole model."""
-        ...
 
     def whole(self) -> FactoredMDP:
         """Return the model with all its rows, as long as there is memory for them."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BuiltRows:
-    """Rows of a model that is built already; its blocks travel, not all of it."""
-
-    model: FactoredMDP
-    travels: ClassVar[bool] = False
-
-    def rows_of(self, first: int, last: int) -> FactoredMDP:
-        """Return the rows of some states."""
-        model = self.model
-        rows = slice(*model.row_ptr[[first, last]].tolist())
-        uses = slice(*model.marginal_ptr[[rows.start, rows.stop]].tolist())
-        entries = slice(*model.successor_ptr[[rows.start, rows.stop]].tolist())
-        inside = (model.initial >= first) & (model.initial < last)
-        return replace(
-            model,
-            row_ptr=model.row_ptr[first : last + 1] - rows.start,
-            marginal_ptr=model.marginal_ptr[rows.start : rows.stop + 1] - uses.start,
-            successor_ptr=model.successor_ptr[rows.start : rows.stop + 1] - entries.start,
-            row_marginals=model.row_marginals[uses],
-            row_factors=model.row_factors[uses],
-            successors=model.successors[entries],
-            row_actions=model.row_actions[rows],
-            initial=model.initial[inside] - first,
-            labels={name: where[first:last] for name, where in model.labels.items()},
-            rewards={
-                name: Rewards(paid.state[first:last], paid.row[rows])
-                for name, paid in model.rewards.items()
-            },
-            valuations=model.valuations[first:last],
-        )
-
-    def whole(self) -> FactoredMDP:
-        """Return the model."""
-        return self.model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,17 +74,6 @@ class BlockedMDP:
     scheduler: str | None = None  # address of the Dask cluster that solves it; None: this process
     store: BlockStore | None = None  # where packed blocks are kept; None: made when needed
 
-    @staticmethod
-    def of(
-        model: FactoredMDP, blocks: int | None = None, scheduler: str | None = None
-    ) -> BlockedMDP:
-        """Return a model that is built already in blocks, by default as many as pay."""
-        count = blocks or block_count(model.states, model.transitions)
-        return BlockedMDP(
-            frame_of(model), BuiltRows(model), model.rows, model.transitions,
-            max(1, min(count, model.states)), scheduler=scheduler,
-        )  # fmt: skip
-
     def __repr__(self) -> str:
         return f"BlockedMDP({', '.join(model_sizes(self))}, {self.blocks} blocks)"
 
@@ -149,11 +89,6 @@ class BlockedMDP:
         first, last = self.block_ptr[number : number + 2].tolist()
         return local(self.source.rows_of(first, last), first, self.states)
 
-    def packed(self, number: int) -> PackedBlock:
-        """Return a block, packed."""
-        block = self.block(number)
-        return pack(block) if isinstance(block, Block) else block
-
     def __getattr__(self, name: str) -> Any:
         """Return what the frame has: states, sets and names, but nothing of rows."""
         if name not in OF_FRAME:
@@ -168,14 +103,14 @@ class BlockedMDP:
         self, radius: float, floor: float = 0.0, *, exponent: float = np.inf
     ) -> BlockedMDP:
         """Return the model with balls around its distributions; see `FactoredMDP.with_radius`."""
-        frame = self.frame.with_radius(radius, floor, exponent=exponent)
-        change: Change = methodcaller("with_radius", radius, floor, exponent=exponent)
-        return replace(self, frame=frame, changes=(*self.changes, change))
+        return self._changed(methodcaller("with_radius", radius, floor, exponent=exponent))
 
     def nominal(self) -> BlockedMDP:
         """Return the model with every set replaced by its nominal member."""
-        change: Change = methodcaller("nominal")
-        return replace(self, frame=self.frame.nominal(), changes=(*self.changes, change))
+        return self._changed(methodcaller("nominal"))
+
+    def _changed(self, change: Change) -> BlockedMDP:
+        return replace(self, frame=change(self.frame), changes=(*self.changes, change))
 
     def written(self) -> FactoredMDP:
         """Return the model with all its rows.
@@ -206,18 +141,12 @@ def block_count(states: int, transitions: int) -> int:
 
 def frame_of(model: FactoredMDP) -> FactoredMDP:
     """Return the states and sets of a model, without its rows."""
-    none, nothing = np.empty(0, dtype=np.int32), np.broadcast_to(0.0, (model.states,))
-    return replace(
-        model,
-        row_ptr=np.zeros(model.states + 1, dtype=np.int64),
-        marginal_ptr=np.zeros(1, dtype=np.int64),
-        successor_ptr=np.zeros(1, dtype=np.int64),
-        row_marginals=none,
-        row_factors=none,
-        successors=none,
-        row_actions=none,
+    nothing = np.broadcast_to(0.0, (model.states,))
+    return taking(
+        model, slice(None), np.empty(0, np.int64), np.zeros(model.states), np.empty(0, np.int32),
         rewards={name: Rewards(nothing, np.empty(0)) for name in model.rewards},
-    )
+        provenance=model.provenance,
+    )  # fmt: skip
 
 
 def local(rows: FactoredMDP, first: int, states: int) -> Block:
@@ -231,7 +160,7 @@ def local(rows: FactoredMDP, first: int, states: int) -> Block:
     place = np.empty(states, dtype=np.int32)
     place[first:last] = np.arange(rows.states, dtype=np.int32)
     place[outside] = np.arange(rows.states, rows.states + len(outside), dtype=np.int32)
-    return Block(replace(rows, successors=place[rows.successors]), first, outside)
+    return Block(replace(rows, successors=place[rows.successors]), outside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,15 +169,9 @@ class PackedBlock:
 
     header: bytes
     buffers: tuple[bytes, ...]
-    sizes: tuple[int, ...]  # of the unpacked buffers
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes it takes."""
-        return len(self.header) + sum(map(len, self.buffers))
 
     def __sizeof__(self) -> int:
-        return self.nbytes
+        return len(self.header) + sum(map(len, self.buffers))
 
 
 class BlockStore:
@@ -279,8 +202,10 @@ class BlockStore:
         return sum(size for _, size in self._places)
 
 
-def pack(block: Block) -> PackedBlock:
+def pack(block: Block | PackedBlock) -> PackedBlock:
     """Return a block in few bytes."""
+    if isinstance(block, PackedBlock):
+        return block
     codec = _codec()
     model, outside = block.model, block.outside
     counts = segment_lengths(model.successor_ptr)
@@ -296,23 +221,21 @@ def pack(block: Block) -> PackedBlock:
         provenance=None, labels={}, initial=np.empty(0, np.int64),
     )  # fmt: skip
     views: list[pickle.PickleBuffer] = []
-    content = slim, block.first, np.diff(outside, prepend=0)
+    content = slim, np.diff(outside, prepend=0)
     header = pickle.dumps(content, protocol=5, buffer_callback=views.append)
     arrays = [np.asarray(memoryview(view)) for view in views]
     coded = (bytes(codec.encode(array)) if array.nbytes else b"" for array in arrays)
-    return PackedBlock(header, tuple(coded), tuple(array.nbytes for array in arrays))
+    return PackedBlock(header, tuple(coded))
 
 
-def unpack(packed: PackedBlock) -> Block:
+def unpack(block: Block | PackedBlock) -> Block:
     """Return the block that was packed."""
+    if isinstance(block, Block):
+        return block
     codec = _codec()
-    buffers: list[AnyArray] = []
-    for data, size in zip(packed.buffers, packed.sizes, strict=True):
-        room: AnyArray = np.empty(size, dtype=np.uint8)
-        if size:
-            codec.decode(data, out=room)
-        buffers.append(frozen(room))  # kernels know arrays that nobody changes
-    slim, first, gaps = pickle.loads(packed.header, buffers=buffers)
+    # arrays in bytes are read-only: kernels know those that nobody changes
+    buffers = [bytes(codec.decode(data)) if data else b"" for data in block.buffers]
+    slim, gaps = pickle.loads(block.header, buffers=buffers)
     pointers = {
         name: starts(getattr(slim, name)) for name in ("row_ptr", "marginal_ptr", "successor_ptr")
     }
@@ -321,7 +244,7 @@ def unpack(packed: PackedBlock) -> Block:
     successors = np.repeat(firsts, slim.successor_ptr)
     successors += slim.successors
     successors[heads] = firsts
-    return Block(replace(slim, successors=successors, **pointers), first, np.cumsum(gaps))
+    return Block(replace(slim, successors=successors, **pointers), np.cumsum(gaps))
 
 
 def _codec() -> Any:

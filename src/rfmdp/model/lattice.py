@@ -8,7 +8,7 @@ A row of the model is an action that no factor forbids; its marginals are those 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,8 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.memory import available_memory
 from rfmdp.model.arrays import (
     FactoredMDP,
+    Rewards,
     UncertainModel,
     Variable,
     model_sizes,
@@ -26,12 +28,15 @@ from rfmdp.model.arrays import (
     state_text,
 )
 from rfmdp.model.blocked import BlockedMDP
+from rfmdp.ragged import chunks, starts
 from rfmdp.record import Provenance
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 FORBIDDEN = -1  # in place of a move: the factor does not allow the action
 CHUNK = 1 << 16  # states whose variables are looked at at once
+AT_ONCE = 1 << 22  # successors that are written out at a time
+WRITTEN = 32.0  # bytes of a transition while a model is built
 
 Formula: TypeAlias = Callable[[Int32Array], AnyArray]
 # from variables of some states (N, vars) to a value of each (N,)
@@ -296,3 +301,119 @@ def _possible_actions(factor: Factor) -> IntArray:
     bits = np.left_shift(np.int64(1), np.arange(factor.moves.shape[1]))
     possible: IntArray = np.where(factor.moves == FORBIDDEN, 0, bits).sum(axis=1)
     return possible
+
+
+def written_rows(
+    model: LatticeMDP, states: IntArray, actions: IntArray
+) -> Iterator[tuple[FactoredMDP, IntArray, IntArray]]:
+    """Yield the given rows, their states and actions, in portions of about `AT_ONCE` successors.
+
+    A portion is a model with a state per row, whose successors are states of the lattice. A row
+    stays where it is if some factor forbids its action, or if no action has its number.
+    """
+    moves = model.row_moves(states, np.minimum(actions, len(model.actions) - 1))
+    moves[(moves == FORBIDDEN).any(axis=1) | (actions == len(model.actions))] = FORBIDDEN
+    sizes = np.append(np.diff(model.moves.target_ptr), 1)[moves]  # FORBIDDEN is the last one
+    for begin, end in chunks(starts(np.prod(sizes, axis=1)), AT_ONCE):
+        some = slice(begin, end)
+        rows = _portion(model, states[some], moves[some], sizes[some])
+        yield rows, states[some], actions[some]
+
+
+def _portion(model: LatticeMDP, states: IntArray, moves: IntArray, sizes: IntArray) -> FactoredMDP:
+    """Write some rows out, factor by factor; certain moves have one target and no marginal."""
+    stride = model.states
+    ptr, targets = model.moves.target_ptr, np.append(model.moves.targets, 0)
+    row = np.arange(len(states))
+    successors = np.zeros_like(row)
+    for size, move, outcomes in zip(model.sizes, moves.T, sizes.T, strict=True):
+        stride //= size
+        counts = outcomes[row]
+        begin = np.repeat(ptr[move][row] - starts(counts)[:-1], counts)
+        row = np.repeat(row, counts)
+        to = targets[begin + np.arange(len(begin))]
+        to = np.where(move[row] == FORBIDDEN, states[row] // stride % size, to)
+        successors = np.repeat(successors, counts) + to * stride
+    marginal = np.append(model.moves.marginal, -1)[moves]
+    uncertain = marginal >= 0
+    return FactoredMDP(
+        row_ptr=np.arange(len(states) + 1),
+        marginal_ptr=starts(uncertain.sum(axis=1)),
+        row_marginals=marginal[uncertain].astype(np.int32),
+        successor_ptr=np.searchsorted(row, np.arange(len(states) + 1)),
+        successors=successors.astype(np.int32),
+        marginals=model.marginals,
+        initial=np.zeros(1, dtype=np.int64),
+        row_actions=np.zeros(len(states), dtype=np.int32),
+        actions=("",),
+        row_factors=np.nonzero(uncertain)[1].astype(np.int32),
+    )
+
+
+def write_out(model: LatticeMDP, rules: IntArray) -> tuple[FactoredMDP, IntArray]:
+    """Return the model with all rows of all states, and those that are the actions of some rules.
+
+    Rules and rows are (..., S); states keep their numbers, and those without a choice get a
+    self-loop. It is an UnsupportedError if the transitions do not fit into memory.
+    """
+    if model.transitions * WRITTEN > available_memory() or model.transitions >= 1 << 31:
+        raise UnsupportedError(
+            f"This needs a model whose transitions are written out; this one is solved by its "
+            f"factors and would have {model.transitions:,}. Ask it with fewer modules."
+        )
+    values = model.state_values(np.arange(model.states))
+    possible = model.possible(values)
+    names = model.actions if possible.all() or "" in model.actions else (*model.actions, "")
+    taken = possible
+    if not possible.all():  # who can do nothing stays
+        taken = np.where(possible == 0, np.int64(1) << names.index(""), possible)
+    states, actions = np.nonzero((taken[:, None] >> np.arange(len(names))) & 1)
+    pieces = [rows for rows, _, _ in written_rows(model, states, actions)]
+
+    def joined(name: str) -> AnyArray:
+        return np.concatenate([getattr(piece, name) for piece in pieces])
+
+    def pointers(name: str) -> IntArray:
+        return starts(np.concatenate([np.diff(getattr(piece, name)) for piece in pieces]))
+
+    written = FactoredMDP(
+        row_ptr=starts(np.bincount(states, minlength=model.states)),
+        marginal_ptr=pointers("marginal_ptr"),
+        row_marginals=joined("row_marginals"),
+        successor_ptr=pointers("successor_ptr"),
+        successors=joined("successors"),
+        marginals=model.marginals,
+        initial=model.initial,
+        row_actions=actions.astype(np.int32),
+        actions=names,
+        labels={name: model.label(name) for name in (*model.labels, "init", "deadlock")},
+        rewards={
+            name: _written_rewards(model, rewards, states, actions)
+            for name, rewards in model.rewards.items()
+        },
+        variables=model.variables,
+        valuations=values,
+        factors=tuple(factor.name for factor in model.factors),
+        row_factors=joined("row_factors"),
+        marginal_names=model.marginal_names,
+        outcome_names=model.outcome_names,
+        formulas=model.formulas,
+        provenance=model.provenance,
+    )
+    earlier = possible & ((np.int64(1) << rules.astype(np.int64)) - 1)
+    return written, written.row_ptr[:-1] + np.bitwise_count(earlier)
+
+
+def _written_rewards(
+    model: LatticeMDP, rewards: FormulaRewards, states: IntArray, actions: IntArray
+) -> Rewards:
+    """Return what states and rows pay."""
+    of_states: FloatArray = np.zeros(model.states)
+    if rewards.state is not None:
+        of_states = model.evaluate(rewards.state)
+    paid = np.zeros(len(states))
+    for action, formula in enumerate(rewards.actions):
+        some = np.flatnonzero(actions == action)
+        if formula is not None and len(some):
+            paid[some] = formula(model.state_values(states[some]))
+    return Rewards(of_states, paid)

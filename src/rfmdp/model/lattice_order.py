@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.model.lattice import FORBIDDEN, LatticeMDP
+from rfmdp.ragged import segment
 from rfmdp.types import BoolArray, IntArray
 
 LONGEST = 1 << 12  # local states of a clock
@@ -34,22 +35,27 @@ class Clock:
         after = math.prod(model.sizes[self.factor + 1 :])
         return np.tile(np.repeat(self.level == level, after), before)
 
+    def lasting(self, model: LatticeMDP) -> BoolArray:
+        """Return the states (S,) in which it stays where it is."""
+        lasting = self.states(model, 0)
+        return lasting if model.deadlocks is None else lasting | model.deadlocks
+
 
 def clock_of(model: LatticeMDP) -> Clock | None:
     """Return the clock with the most levels; None: no factor is one."""
-    clocks = []
-    for d in range(len(model.factors)):
-        if model.sizes[d] > LONGEST:
-            continue
-        level = _levels(_local_graph(model, d))
-        if level is not None:
-            clocks.append(Clock(d, level))
+    levels = ((d, _levels(model, d)) for d in range(len(model.factors)))
+    clocks = [Clock(d, level) for d, level in levels if level is not None]
     return max(clocks, key=lambda clock: int(clock.level.max()), default=None)
 
 
-def _local_graph(model: LatticeMDP, d: int) -> BoolArray:
-    """Return which local states of a factor lead to which, in any context by any action."""
+def _levels(model: LatticeMDP, d: int) -> IntArray | None:
+    """Return the levels of a factor's local states, by which lead to which in any context.
+
+    None if there are too many, if they form a cycle, or if all of them stay.
+    """
     factor, size = model.factors[d], model.sizes[d]
+    if size > LONGEST:
+        return None
     radix = [model.radix(c) for c in factor.reads]
     digits = np.indices(radix).reshape(len(radix), len(factor.moves))
     local = np.zeros(len(factor.moves), dtype=np.int64)
@@ -59,15 +65,9 @@ def _local_graph(model: LatticeMDP, d: int) -> BoolArray:
     pairs = local[:, None] * len(model.moves.marginal) + factor.moves
     pairs = np.unique(pairs[factor.moves != FORBIDDEN])
     for here, move in zip(*np.divmod(pairs, len(model.moves.marginal)), strict=True):
-        first, end = model.moves.target_ptr[move : move + 2]
-        leads[here, model.moves.targets[first:end]] = True
-    return leads
-
-
-def _levels(leads: BoolArray) -> IntArray | None:
-    """Return the levels of local states; None if they form a cycle, or all of them stay."""
-    level = np.full(len(leads), -1)
-    level[~(leads & ~np.eye(len(leads), dtype=np.bool_)).any(axis=1)] = 0
+        leads[here, model.moves.targets[segment(model.moves.target_ptr, move)]] = True
+    level = np.full(size, -1)
+    level[~(leads & ~np.eye(size, dtype=np.bool_)).any(axis=1)] = 0
     while (level < 0).any():
         ready = (level < 0) & ~leads[:, level < 0].any(axis=1)
         if not ready.any():
@@ -86,20 +86,18 @@ def in_good_order(model: LatticeMDP) -> LatticeMDP:
         order.append(clock.factor)
         candidates.remove(clock.factor)
         decided |= set(model.factors[clock.factor].reads)
+
+    def growth(d: int) -> float:
+        """Return by how much deciding what a factor reads multiplies what is left to do."""
+        fresh = set(model.factors[d].reads) - decided
+        return math.prod(float(model.radix(c)) for c in fresh) / model.sizes[d]
+
     while candidates:
-        best = min(candidates, key=lambda d: (_growth(model, d, decided), -model.sizes[d], d))
+        best = min(candidates, key=lambda d: (growth(d), -model.sizes[d], d))
         decided |= set(model.factors[best].reads)
         candidates.remove(best)
         order.append(best)
     return replace(model, factors=tuple(model.factors[d] for d in order))
-
-
-def _growth(model: LatticeMDP, d: int, decided: set[int]) -> float:
-    """Return by how much deciding what a factor reads multiplies what is left to do."""
-    growth = 1.0
-    for column in set(model.factors[d].reads) - decided:
-        growth *= model.radix(column)
-    return growth / model.sizes[d]
 
 
 def postponed(model: LatticeMDP) -> int:
@@ -108,7 +106,7 @@ def postponed(model: LatticeMDP) -> int:
     A clock is: what it leads to differs in more than its own worth, so that hardly one answer of
     nature would fit all that the other factors may do.
     """
-    if model.sizes[0] > LONGEST or _levels(_local_graph(model, 0)) is None:
+    if _levels(model, 0) is None:
         return 0
     table = model.factors[0].moves
     moves = np.unique(table[table != FORBIDDEN])

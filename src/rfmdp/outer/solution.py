@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import Restriction
-from rfmdp.model.lattice import AnyModel, LatticeMDP, written as written_out
+from rfmdp.model.lattice import AnyModel, LatticeMDP, write_out, written as written_out
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -205,11 +205,8 @@ class Solution:
         """
         if not isinstance(self.model, LatticeMDP):
             return self
-        from rfmdp.model.lattice_rows import write_out
-
-        whole = write_out(self.model)
-        policy = Policy(whole.rows_of(self.policy.rows))
-        return replace(self, model=whole.model, policy=policy)
+        model, rows = write_out(self.model, self.policy.rows)
+        return replace(self, model=model, policy=Policy(rows))
 
     @property
     def guarantee(self) -> FloatArray:

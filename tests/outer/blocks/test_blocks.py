@@ -1,13 +1,14 @@
 """Models in blocks: bounds hold, whoever has the blocks and however many there are."""
 
 import itertools
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from language.random_models import model_texts
+from outer.blocks.built import in_blocks
 from outer.random_specs import specs, tiny_model
 from rfmdp.errors import ModelError, PrismError, UnsupportedError
 from rfmdp.inner.relaxations import IntervalArithmetic
@@ -15,7 +16,7 @@ from rfmdp.language.build import build_blocked, build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model
 from rfmdp.model import blocked
-from rfmdp.model.blocked import BlockedMDP, BlockStore, PackedBlock, block_count, pack, unpack
+from rfmdp.model.blocked import BlockStore, PackedBlock, block_count, pack, unpack
 from rfmdp.model.derived import restrict
 from rfmdp.objective import (
     MAX,
@@ -51,7 +52,7 @@ def test_bounds_contain_the_true_value(name, spec):
     certified = 0
     for seed in range(3):
         model = tiny_model(seed)
-        solution = solve(BlockedMDP.of(model, 1 + seed % 3), spec, limits=Limits(sweeps=12))
+        solution = solve(in_blocks(model, 1 + seed % 3), spec, limits=Limits(sweeps=12))
         truth = true_value(model, spec)
         slack = np.where(np.isfinite(truth), LEEWAY * (1.0 + np.abs(truth)), 0.0)
         assert np.all(solution.lower <= truth + slack), seed
@@ -71,7 +72,11 @@ def test_bounds_contain_the_true_value(name, spec):
 @given(st.integers(0, 200), st.sampled_from(SPECS), st.integers(1, 4))
 def test_packed_and_ready_blocks_agree(seed, named, count):
     """The same operations in the same order: the same to the last bit."""
-    model, (_, spec) = BlockedMDP.of(tiny_model(seed), count), named
+    model, (_, spec) = in_blocks(tiny_model(seed), count), named
+    store = BlockStore()
+    for number in range(model.blocks):
+        store.add(pack(model.block(number)))
+    model = replace(model, store=store)
     limits = Limits(sweeps=6)
     ready = solve(model, spec, limits=limits)
     with pytest.MonkeyPatch.context() as patch:
@@ -84,7 +89,7 @@ def test_packed_and_ready_blocks_agree(seed, named, count):
 def test_steps_do_not_depend_on_the_blocks(seed, spec):
     """A step reads the values of the step before, wherever they are."""
     model = tiny_model(seed)
-    one, *others = (solve(BlockedMDP.of(model, count), spec) for count in (1, 2, 4))
+    one, *others = (solve(in_blocks(model, count), spec) for count in (1, 2, 4))
     assert all(bits(other) == bits(one) for other in others)
     whole = solve(model, spec)
     assert np.all(np.maximum(whole.lower, one.lower) <= np.minimum(whole.upper, one.upper))
@@ -94,12 +99,12 @@ def test_steps_do_not_depend_on_the_blocks(seed, spec):
 def test_blocks_are_the_same_after_packing(seed, count):
     """Every number that a solver reads; successors are those of the model."""
     model = tiny_model(seed)
-    many = BlockedMDP.of(model, count)
+    many = in_blocks(model, count)
     successors = []
     for number, (first, last) in enumerate(itertools.pairwise(many.block_ptr.tolist())):
-        block = unpack(many.packed(number))
+        block = unpack(pack(many.block(number)))
         again = unpack(pack(block))
-        assert (again.first, again.last) == (block.first, block.last) == (first, last)
+        assert again.model.states == block.model.states == last - first
         for item in fields(block.model):
             one, other = (getattr(b.model, item.name) for b in (block, again))
             if isinstance(one, np.ndarray):
@@ -114,12 +119,12 @@ def test_packed_blocks_are_kept_on_disk(monkeypatch):
     """If memory is short; they come back in any order."""
     monkeypatch.setattr(blocked, "SHARE", 0.0)
     store = BlockStore()
-    blocks = [PackedBlock(bytes([k]), (b"x" * k,), (k,)) for k in range(5)]
+    blocks = [PackedBlock(bytes([k]), (b"x" * k,)) for k in range(5)]
     for block in blocks:
         store.add(block)
     for k in (3, 0, 4, 3):
         again = store.read(k)
-        assert (again.header, again.buffers, again.sizes) == (bytes([k]), (b"x" * k,), (k,))
+        assert (again.header, again.buffers) == (bytes([k]), (b"x" * k,))
 
 
 def test_sizes_of_blocks():
@@ -149,9 +154,9 @@ def test_rows_made_by_ranges_are_those_of_the_model(text, count):
     assert {k: v.tolist() for k, v in model.labels.items()} == {
         k: v.tolist() for k, v in whole.labels.items()
     }
-    expected = BlockedMDP.of(whole, model.blocks)
+    expected = in_blocks(whole, model.blocks)
     for number in range(model.blocks):
-        one, other = unpack(model.packed(number)), unpack(expected.packed(number))
+        one, other = (unpack(pack(each.block(number))) for each in (model, expected))
         assert np.array_equal(one.outside, other.outside)
         for name in ("row_ptr", "marginal_ptr", "successor_ptr", "successors"):
             assert np.array_equal(getattr(one.model, name), getattr(other.model, name))

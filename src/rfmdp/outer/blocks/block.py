@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import Block, BlockedMDP, Change, PackedBlock, changed, pack, unpack
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.horizon import spreads
-from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Stats
 from rfmdp.outer.task import Operator
 from rfmdp.ragged import segment_all
@@ -41,35 +41,6 @@ from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 PIECES = 8  # of a block that a sweep goes through, each with the values of those before
 WORTH_PIECES = 1 << 12  # states
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """The values that a form begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A backward step of a finite horizon."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sweeps:
-    """Some sweeps within the block; without a push the upper column stays."""
-
-    count: int
-    push: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One sweep that changes no value; says how far T moves each side, and by which rows."""
-
-
-Command: TypeAlias = Begin | Step | Sweeps | Check
-Read: TypeAlias = Callable[[IntArray], FloatArray]  # values (C, H) of states (H,) of other blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,72 +56,14 @@ class Outcome:
     least: float = 0.0  # that it pays, if below 0
 
 
-def require_form(problem: Problem) -> None:
-    """Raise UnsupportedError unless blocks can solve a form."""
-    if problem.form in (Form.MIXED, Form.AVERAGE) or (
-        problem.steps and problem.form is not Form.STEPS
-    ):
-        raise UnsupportedError(
-            "A model in blocks is solved for horizons, discounts, targets and total rewards, not "
-            f"for a {problem.form.value}; use a model that fits into one memory, without a cluster."
-        )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockTask:
-    """What is asked of every block."""
+    """What is asked of a block; all sets of states are arrays."""
 
     spec: Spec
     inner: Inner
     changes: tuple[Change, ...]
     keep: bool  # blocks stay unpacked, ready to use
-
-    def of(self, first: int, last: int) -> BlockTask:
-        """Return the task of a range of states; all its sets of states are arrays."""
-        objective = self.spec.objective
-        sets: dict[str, Any] = {}
-        for name, states in objective.sets.items():
-            assert isinstance(states, np.ndarray)
-            sets[name] = states[first:last]
-        return replace(self, spec=replace(self.spec, objective=replace(objective, **sets)))
-
-
-class PosedBlock:
-    """A block with its task: ready to use or packed, and packed where it travels."""
-
-    def __init__(self, block: Block | PackedBlock, task: BlockTask) -> None:
-        self.task = task
-        self._kept: BlockOperator | PackedBlock
-        if task.keep:
-            self._kept = _ready(block, task)
-        else:
-            self._kept = pack(block) if isinstance(block, Block) else block
-
-    def __reduce__(self) -> tuple[type[PosedBlock], tuple[PackedBlock, BlockTask]]:
-        kept = self._kept
-        return PosedBlock, (kept if isinstance(kept, PackedBlock) else pack(kept.block), self.task)
-
-    def __sizeof__(self) -> int:
-        """Return its bytes, by which a cluster sees what it costs to move it to another worker."""
-        kept = self._kept
-        return kept.nbytes if isinstance(kept, PackedBlock) else int(ready_bytes(kept.block.model))
-
-    @property
-    def outside(self) -> IntArray:
-        """The states of other blocks that it reads, (H,)."""
-        return self._operator().outside
-
-    def run(self, before: Outcome, read: Read, command: Command) -> Outcome:
-        """Do one command; `read` gets the values of states of other blocks."""
-        return self._operator().run(before, read, command)
-
-    def _operator(self) -> BlockOperator:
-        kept = self._kept
-        return _ready(kept, self.task) if isinstance(kept, PackedBlock) else kept
-
-
-def _ready(block: Block | PackedBlock, task: BlockTask) -> BlockOperator:
-    return BlockOperator(block if isinstance(block, Block) else unpack(block), task)
 
 
 def ready_bytes(model: FactoredMDP | BlockedMDP) -> float:
@@ -159,13 +72,21 @@ def ready_bytes(model: FactoredMDP | BlockedMDP) -> float:
 
 
 class BlockOperator:
-    """The Bellman operator of a block."""
+    """The Bellman operator of a block; it travels packed."""
 
-    def __init__(self, block: Block, task: BlockTask) -> None:
-        self.block = block
-        model = changed(block.model, task.changes)
+    def __init__(self, block: Block | PackedBlock, task: BlockTask) -> None:
+        self.block, self.task = unpack(block), task
+        self.outside = self.block.outside
+        model = changed(self.block.model, task.changes)
         self.problem = problem = pose(model, task.spec)
-        require_form(problem)
+        if problem.form in (Form.MIXED, Form.AVERAGE) or (
+            problem.steps and problem.form is not Form.STEPS
+        ):
+            raise UnsupportedError(
+                "A model in blocks is solved for horizons, discounts, targets and total rewards, "
+                f"not for a {problem.form.value}; use a model that fits into one memory, without a "
+                "cluster."
+            )
         rows = task.inner.prepare(model, problem.nature)
         if rows.proves != Side.BOTH:
             raise UnsupportedError(
@@ -173,30 +94,20 @@ class BlockOperator:
                 "leave the method out."
             )
         self.operator = Operator(problem, rows, Stats())
-        self.outside = block.outside
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
         self._every_row = np.ones(model.rows, dtype=np.bool_)
         self.fixed = problem.terminal
         self.given = (problem.target & problem.probability).astype(np.float64)
 
-    def run(self, before: Outcome, read: Read, command: Command) -> Outcome:
-        """Do one command."""
-        if isinstance(command, Begin):
-            return self._begin()
-        values = np.concatenate([before.values, read(self.outside)], axis=1)
-        match command:
-            case Step(number):
-                return self._step(before, values[0], number)
-            case Sweeps(count, push):
-                choice = before.choice.astype(np.int64)
-                for k in range(count):
-                    self._sweep(values, choice, push, backwards=k % 2 == 1)
-                inside = values[:, : len(self.states)].copy()
-                return replace(before, values=inside, choice=choice.astype(np.int32))
-            case Check():
-                return self._check(before, values)
+    def __reduce__(self) -> tuple[type[BlockOperator], tuple[PackedBlock, BlockTask]]:
+        return BlockOperator, (pack(self.block), self.task)
 
-    def _begin(self) -> Outcome:
+    def __sizeof__(self) -> int:
+        """Return its bytes, by which a cluster sees what it costs to move it to another worker."""
+        return int(ready_bytes(self.block.model))
+
+    def begin(self) -> Outcome:
+        """Return the values that the form begins with."""
         problem = self.problem
         first_rows = problem.model.row_ptr[:-1].astype(np.int32)
         columns = 1 if problem.form in (Form.STEPS, Form.DISCOUNTED) else 2
@@ -205,10 +116,21 @@ class BlockOperator:
         least = float(np.append(problem.reward, problem.start).min(initial=0.0))
         return Outcome(values, first_rows, rows=problem.model.rows, least=least)
 
-    def _step(self, before: Outcome, value: FloatArray, number: int) -> Outcome:
-        """Take a step back; the operations are those of `horizon.Backward`."""
+    def sweeps(
+        self, before: Outcome, outside: FloatArray, count: int, push: float = 0.0
+    ) -> Outcome:
+        """Sweep some times within the block; without a push the upper column stays."""
+        values = np.concatenate([before.values, outside], axis=1)
+        choice = before.choice.astype(np.int64)
+        for k in range(count):
+            self._sweep(values, choice, push, backwards=k % 2 == 1)
+        inside = values[:, : len(self.states)].copy()
+        return replace(before, values=inside, choice=choice.astype(np.int32))
+
+    def step(self, before: Outcome, outside: FloatArray, number: int) -> Outcome:
+        """Take a step back of a finite horizon; the operations are those of `horizon.Backward`."""
         operator, step = self.operator, self.problem.steps[number]
-        operator.backup(value, self.rows)
+        operator.backup(np.concatenate([before.values[0], outside[0]]), self.rows)
         q = operator.middle(self.rows, self._every_row)
         spread = spreads(operator, self.rows, q)
         after, choice = self._best(q, self.states)
@@ -272,8 +194,9 @@ class BlockOperator:
             image = np.clip(image, 0.0, 1.0)
         return np.where(self.fixed[states], self.given[states], image)
 
-    def _check(self, before: Outcome, values: FloatArray) -> Outcome:
-        """Return how far T moves, and the rows of the guarantee."""
+    def check(self, before: Outcome, outside: FloatArray) -> Outcome:
+        """Return how far T moves each side, and the rows of the guarantee; no value changes."""
+        values = np.concatenate([before.values, outside], axis=1)
         problem, operator, choice = self.problem, self.operator, before.choice.astype(np.int64)
         size, free = len(self.states), np.flatnonzero(~self.fixed)
         images = []
@@ -298,3 +221,7 @@ class BlockOperator:
         stays = segment_all(model.successors == own, model.successor_ptr)
         still: BoolArray = stays & (self.problem.reward == 0.0)
         return still
+
+
+Command: TypeAlias = Callable[[BlockOperator, Outcome, FloatArray], Outcome]
+"""What a block does in a round, given values (C, H) of its outside states: a method from above."""

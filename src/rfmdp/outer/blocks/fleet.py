@@ -12,7 +12,9 @@ loss costs the rounds since then. No task is tied to a worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -21,35 +23,27 @@ import numpy as np
 
 from rfmdp.inner.protocol import Inner
 from rfmdp.memory import available_memory
-from rfmdp.model.blocked import BlockedMDP, RowSource, local
+from rfmdp.model.blocked import BlockedMDP, PackedBlock, RowSource, local, pack
 from rfmdp.objective import Spec
-from rfmdp.outer.blocks.block import Begin, BlockTask, Command, Outcome, PosedBlock, ready_bytes
+from rfmdp.outer.blocks.block import BlockOperator, BlockTask, Command, Outcome, ready_bytes
 from rfmdp.outer.problem import where
-from rfmdp.running import connected, gathered, portable, worker_memory
+from rfmdp.running import connected, gathered, portable
 from rfmdp.threads import set_threads
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.4  # of the memory that blocks may take which are ready to use
 
 
-def fleet(model: BlockedMDP, spec: Spec, inner: Inner, patience: float) -> Fleet:
-    """Return the blocks of a model with a task, here or on its cluster.
-
-    patience : seconds to wait for the first worker of a cluster, and for answers
-    """
-    if model.scheduler is None:
-        return LocalBlocks(model, spec, inner)
-    return Cluster(model, model.scheduler, spec, inner, patience)
-
-
 def _tasks(model: BlockedMDP, spec: Spec, inner: Inner, memory: float) -> list[BlockTask]:
     """Return the task of every block; blocks stay ready to use if some memory has room for all."""
-    sets: dict[str, Any] = {
-        name: where(model.frame, states) for name, states in spec.objective.sets.items()
-    }
-    spec = replace(spec, objective=replace(spec.objective, **sets))
-    task = BlockTask(spec, inner, model.changes, keep=ready_bytes(model) <= SHARE * memory)
-    return [task.of(first, last) for first, last in pairwise(model.block_ptr.tolist())]
+    sets = {name: where(model.frame, states) for name, states in spec.objective.sets.items()}
+    keep = ready_bytes(model) <= SHARE * memory
+    tasks = []
+    for first, last in pairwise(model.block_ptr.tolist()):
+        own: dict[str, Any] = {name: states[first:last] for name, states in sets.items()}
+        posed = replace(spec, objective=replace(spec.objective, **own))
+        tasks.append(BlockTask(posed, inner, model.changes, keep))
+    return tasks
 
 
 def _fresh(outcome: Outcome) -> Outcome:
@@ -57,53 +51,45 @@ def _fresh(outcome: Outcome) -> Outcome:
     return replace(outcome, rules=(), spreads=(), moves=(np.inf, np.inf))
 
 
-NOTHING = Outcome(np.empty((0, 0)), np.empty(0, dtype=np.int32))
-
-
 class LocalBlocks:
-    """Blocks in this process: ready to use while they fit, else packed."""
+    """Blocks in this process: ready to use while they fit, else packed; `begun` as they begin."""
 
     steps_at_once = 1  # rounds between two checkpoints, at most
 
     def __init__(self, model: BlockedMDP, spec: Spec, inner: Inner) -> None:
         self._model = model
         self._tasks = _tasks(model, spec, inner, available_memory())
-        self._ready: dict[int, PosedBlock] = {}
-
-    def begin(self) -> list[Outcome]:
-        """Return what blocks begin with."""
-        return self._round([NOTHING] * len(self._tasks), Begin())
+        self._ready: dict[int, BlockOperator] = {}
+        self.begun = [self._block(b).begin() for b in range(len(self._tasks))]
 
     def run(self, before: Sequence[Outcome], commands: Sequence[Command]) -> list[Outcome]:
         """Do rounds, one per command."""
         outcomes = [_fresh(outcome) for outcome in before]
         for command in commands:
-            outcomes = self._round(outcomes, command)
+            values = np.concatenate([outcome.values for outcome in outcomes], axis=1)
+            for b, outcome in enumerate(outcomes):
+                block = self._block(b)
+                outcomes[b] = command(block, outcome, values[:, block.outside])
         return outcomes
 
     def close(self) -> None:
         """Forget the blocks."""
         self._ready.clear()
 
-    def _round(self, before: Sequence[Outcome], command: Command) -> list[Outcome]:
-        values = np.concatenate([outcome.values for outcome in before], axis=1)
-
-        def read(outside: IntArray) -> FloatArray:
-            return values[:, outside]
-
-        return [self._block(b).run(o, read, command) for b, o in enumerate(before)]
-
-    def _block(self, number: int) -> PosedBlock:
+    def _block(self, number: int) -> BlockOperator:
         if number in self._ready:
             return self._ready[number]
-        block = PosedBlock(self._model.block(number), self._tasks[number])
+        block = BlockOperator(self._model.block(number), self._tasks[number])
         if block.task.keep:
             self._ready[number] = block
         return block
 
 
 class Cluster:
-    """Blocks on the workers of a Dask scheduler."""
+    """Blocks on the workers of a Dask scheduler; `begun` as they begin.
+
+    patience : seconds to wait for the first worker, and for answers
+    """
 
     steps_at_once = 16
 
@@ -113,20 +99,25 @@ class Cluster:
         self._client = connected(address, patience)
         self._address, self._patience = address, patience
         try:
-            memory = worker_memory(self._client)
-            self._blocks = self._build(model, _tasks(model, spec, inner, memory))
-            outside = self._gathered([self._submit(_outside, block) for block in self._blocks])
-            exchange = _Exchange(model.block_ptr, outside)
-            self._neighbours = exchange.neighbours
-            self._exports = [self._submit(_same, places) for places in exchange.exports]
-            self._imports = [self._submit(_same, places) for places in exchange.imports]
+            workers = self._client.scheduler_info()["workers"].values()
+            most = [worker["memory_limit"] or math.inf for worker in workers]
+            source = self._submit(_same, model.source)
+            ranges = pairwise(model.block_ptr.tolist())
+            self._blocks = [
+                self._submit(_built, source, first, last, model.states, task)
+                for (first, last), task in zip(
+                    ranges, _tasks(model, spec, inner, sum(most)), strict=True
+                )
+            ]
+            first = self._gathered([self._submit(_begin, block) for block in self._blocks])
+            self.begun: list[Outcome] = [outcome for outcome, _ in first]
+            outside = [states for _, states in first]
+            exports, self._neighbours, imports = _exchange(model.block_ptr, outside)
+            self._exports = [self._submit(_same, places) for places in exports]
+            self._imports = [self._submit(_same, places) for places in imports]
         except BaseException:
             self.close()
             raise
-
-    def begin(self) -> list[Outcome]:
-        """Return what blocks begin with."""
-        return self._gathered([self._submit(_begin, block) for block in self._blocks])
 
     def run(self, before: Sequence[Outcome], commands: Sequence[Command]) -> list[Outcome]:
         """Do rounds, one per command; values from here cut off what led to them."""
@@ -149,17 +140,6 @@ class Cluster:
         """Leave the cluster; nobody wants what is not finished."""
         self._client.close(timeout=2)
 
-    def _build(self, model: BlockedMDP, tasks: Sequence[BlockTask]) -> list[Any]:
-        """Return the blocks as futures: made from a source there, or packed here if it is built."""
-        if not model.source.travels:
-            return [self._submit(PosedBlock, model.packed(b), task) for b, task in enumerate(tasks)]
-        source = self._submit(_same, model.source)
-        ranges = pairwise(model.block_ptr.tolist())
-        return [
-            self._submit(_built, source, first, last, model.states, task)
-            for (first, last), task in zip(ranges, tasks, strict=True)
-        ]
-
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._client.submit(function, *arguments, pure=False)
 
@@ -167,62 +147,71 @@ class Cluster:
         return gathered(self._client, self._address, futures, self._patience)
 
 
-Fleet: TypeAlias = LocalBlocks | Cluster
+def _exchange(
+    block_ptr: IntArray, outside: Sequence[IntArray]
+) -> tuple[list[AnyArray], list[list[int]], list[AnyArray]]:
+    """Return which values blocks give to each other.
 
-
-class _Exchange:
-    """Which values blocks give to each other.
-
-    exports : of every block, its states that others read
-    neighbours : of every block, those that it reads from
-    imports : of every block, where its outside states are in the exports of its neighbours
+    Of every block: its states that others read, the blocks that it reads from, and where its
+    outside states are in what these give.
     """
-
-    def __init__(self, block_ptr: IntArray, outside: Sequence[IntArray]) -> None:
-        read = np.zeros(int(block_ptr[-1]), dtype=np.bool_)
-        for states in outside:
-            read[states] = True
-        self.exports: list[AnyArray] = [
-            np.flatnonzero(read[first:last]).astype(np.int32)
-            for first, last in pairwise(block_ptr.tolist())
-        ]
-        counts: IntArray = np.cumsum(read) - read  # how many are read before a state
-        sizes = np.array([len(states) for states in self.exports])
-        begins = np.cumsum(sizes) - sizes
-        self.neighbours: list[list[int]] = []
-        self.imports: list[AnyArray] = []
-        for states in outside:
-            owner = np.searchsorted(block_ptr, states, side="right") - 1
-            neighbours = np.unique(owner)
-            place = np.zeros(len(sizes), dtype=np.int64)  # of their boxes, one after the other
-            place[neighbours] = np.cumsum(sizes[neighbours]) - sizes[neighbours]
-            where = counts[states] - begins[owner] + place[owner]
-            self.neighbours.append(neighbours.tolist())
-            self.imports.append(where.astype(np.int32))
+    read = np.zeros(int(block_ptr[-1]), dtype=np.bool_)
+    for states in outside:
+        read[states] = True
+    exports: list[AnyArray] = [
+        np.flatnonzero(read[first:last]).astype(np.int32)
+        for first, last in pairwise(block_ptr.tolist())
+    ]
+    counts: IntArray = np.cumsum(read) - read  # how many are read before a state
+    sizes = np.array([len(states) for states in exports])
+    begins = np.cumsum(sizes) - sizes
+    givers: list[list[int]] = []
+    imports: list[AnyArray] = []
+    for states in outside:
+        owner = np.searchsorted(block_ptr, states, side="right") - 1
+        neighbours = np.unique(owner)
+        place = np.zeros(len(sizes), dtype=np.int64)  # of their boxes, one after the other
+        place[neighbours] = np.cumsum(sizes[neighbours]) - sizes[neighbours]
+        givers.append(neighbours.tolist())
+        imports.append((counts[states] - begins[owner] + place[owner]).astype(np.int32))
+    return exports, givers, imports
 
 
 # tasks of workers
+
+_Posed: TypeAlias = BlockOperator | tuple[PackedBlock, BlockTask]  # ready to use, or packed
+
+
+@contextmanager
+def _on_a_worker() -> Iterator[None]:
+    """Leave the other cores to other blocks; let errors survive the way back."""
+    set_threads(1)
+    try:
+        yield
+    except Exception as error:
+        raise portable(error) from None
 
 
 def _same(thing: Any) -> Any:
     return thing
 
 
-def _built(source: RowSource, first: int, last: int, states: int, task: BlockTask) -> PosedBlock:
+@_on_a_worker()
+def _built(source: RowSource, first: int, last: int, states: int, task: BlockTask) -> _Posed:
     """Make a block from its source."""
-    set_threads(1)  # the other cores do other blocks
-    try:
-        return PosedBlock(local(source.rows_of(first, last), first, states), task)
-    except Exception as error:
-        raise portable(error) from None
+    block = local(source.rows_of(first, last), first, states)
+    return BlockOperator(block, task) if task.keep else (pack(block), task)
 
 
-def _outside(block: PosedBlock) -> IntArray:
-    return block.outside
+def _ready(block: _Posed) -> BlockOperator:
+    return block if isinstance(block, BlockOperator) else BlockOperator(*block)
 
 
-def _begin(block: PosedBlock) -> Outcome:
-    return _run(block, NOTHING, Begin(), np.empty(0, dtype=np.int32))
+@_on_a_worker()
+def _begin(block: _Posed) -> tuple[Outcome, IntArray]:
+    """Return the first values of a block, and the states that it reads."""
+    operator = _ready(block)
+    return operator.begin(), operator.outside
 
 
 def _outbox(outcome: Outcome, places: AnyArray) -> FloatArray:
@@ -230,16 +219,10 @@ def _outbox(outcome: Outcome, places: AnyArray) -> FloatArray:
     return outcome.values[:, places]
 
 
+@_on_a_worker()
 def _run(
-    block: PosedBlock, before: Outcome, command: Command, places: AnyArray, *boxes: FloatArray
+    block: _Posed, before: Outcome, command: Command, places: AnyArray, *boxes: FloatArray
 ) -> Outcome:
     """Do a round of a block with the values that others gave."""
-    set_threads(1)
-
-    def read(outside: IntArray) -> FloatArray:
-        return np.concatenate([before.values[:, :0], *boxes], axis=1)[:, places]
-
-    try:
-        return block.run(before, read, command)
-    except Exception as error:
-        raise portable(error) from None
+    outside = np.concatenate([before.values[:, :0], *boxes], axis=1)[:, places]
+    return command(_ready(block), before, outside)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,13 @@ import numpy as np
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.objective import MAX, Spec
-from rfmdp.outer.blocks.block import Check, Command, Step, Sweeps, require_form
-from rfmdp.outer.blocks.fleet import Fleet, fleet
+from rfmdp.outer.blocks.block import BlockOperator, Command
+from rfmdp.outer.blocks.fleet import Cluster, LocalBlocks
 from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
 from rfmdp.outer.solution import Solution, Stats, Status
-from rfmdp.outer.task import (
-    Operator,
-    StateBounds,
-    Task,
-    nothing_proven,
-    to_solution,
-)
+from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven, to_solution
 from rfmdp.ragged import starts
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -47,6 +42,7 @@ ROUNDS = 4  # between two decisions and checkpoints: the same number wherever bl
 SETTLED = 0.1  # a round that moves values by this share of the precision is one of the last
 PATIENCE = 4  # times as many rounds for the upper bound as for the lower one, at most
 FEW = 16  # rounds before anything is concluded from them
+SWEEPING = partial(BlockOperator.sweeps, count=SWEEPS)
 STEADY = 0.9  # values that still move by this share of what they moved before grow without end
 
 
@@ -55,11 +51,14 @@ def solve_blocked(
 ) -> Solution:
     """Return bounds of a specification in all states of a model in blocks, with a policy."""
     problem, stats = pose(model.frame, spec), Stats()
-    require_form(problem)
     nobody = PreparedInner(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
     task = Task(Operator(problem, nobody, stats), limits, interest, Clock(limits))
     with stats.phase("prepare"):
-        blocks = fleet(model, spec, inner, limits.seconds)
+        blocks: LocalBlocks | Cluster
+        if model.scheduler is None:
+            blocks = LocalBlocks(model, spec, inner)
+        else:
+            blocks = Cluster(model, model.scheduler, spec, inner, limits.seconds)
     try:
         with stats.phase("solve"):
             run = _Run(task, blocks)
@@ -79,9 +78,9 @@ def _no_rows(*_: object) -> Any:
 class _Run:
     """One solve: what blocks have at the last checkpoint, and what is left to do."""
 
-    def __init__(self, task: Task, blocks: Fleet) -> None:
+    def __init__(self, task: Task, blocks: LocalBlocks | Cluster) -> None:
         self.task, self.problem, self.blocks = task, task.problem, blocks
-        self.outcomes = blocks.begin()
+        self.outcomes = blocks.begun
         self.first_rows = starts([outcome.rows for outcome in self.outcomes])[:-1]
         self.at_once = 1
 
@@ -130,7 +129,8 @@ class _Run:
         try:
             while done < count:
                 more = min(self.at_once, count - done)
-                self._rounds([Step(done + k) for k in range(more)], "steps", error)
+                steps = [partial(BlockOperator.step, number=done + k) for k in range(more)]
+                self._rounds(steps, "steps", error)
                 for k in range(more):
                     widths, sizes = zip(*(o.spreads[k] for o in self.outcomes), strict=True)
                     error = self.problem.discount * error + distance(max(widths), max(sizes))
@@ -147,8 +147,13 @@ class _Run:
         stopped, result, idle = None, None, 0
         try:
             while result is None or self.task.excess(result.lower, result.upper) > 1.0:
-                self._rounds([*[Sweeps(SWEEPS)] * ROUNDS, Check()], "discounted", _width(result))
-                latest = self._around_fixed_point()
+                self._rounds(
+                    [*[SWEEPING] * ROUNDS, BlockOperator.check], "discounted", _width(result)
+                )
+                value = self.values[0]
+                fall, rise = (max(outcome.moves[k] for outcome in self.outcomes) for k in (0, 1))
+                bounds = around_fixed_point(value, fall, rise, self.problem.discount)
+                latest = StateBounds(*bounds, value, self.choice)
                 idle = idle + 1 if _width(latest) >= _width(result) else 0
                 if idle > FEW:
                     break  # rounding leaves no more
@@ -159,13 +164,6 @@ class _Run:
             return self._nothing(stopped or Status.GAP_OPEN)
         result.stopped = stopped
         return result
-
-    def _around_fixed_point(self) -> StateBounds:
-        """Return bounds from a check."""
-        value = self.values[0]
-        fall, rise = (max(outcome.moves[k] for outcome in self.outcomes) for k in (0, 1))
-        bounds = around_fixed_point(value, fall, rise, self.problem.discount)
-        return StateBounds(*bounds, value, self.choice)
 
     def _least_fixed_point(self) -> StateBounds:
         """Raise lower bounds; then look for an inductive upper one."""
@@ -188,7 +186,7 @@ class _Run:
         rounds, change, earlier = 0, np.inf, np.inf
         while change > SETTLED * self._tolerance():
             before = self.values[0]
-            self._rounds([Sweeps(SWEEPS)] * ROUNDS, "lower bounds", change)
+            self._rounds([SWEEPING] * ROUNDS, "lower bounds", change)
             change = float(np.max(self.values[0] - before, initial=0.0)) / ROUNDS
             rounds += ROUNDS
             if rounds.bit_count() == 1 and rounds >= FEW:  # at powers of two
@@ -207,7 +205,8 @@ class _Run:
         self._copy_lower()
         while rounds < patience:
             before = self.values[0]
-            self._rounds([*[Sweeps(SWEEPS, push)] * ROUNDS, Check()], "upper bounds", push)
+            sweeps = partial(BlockOperator.sweeps, count=SWEEPS, push=push)
+            self._rounds([*[sweeps] * ROUNDS, BlockOperator.check], "upper bounds", push)
             rounds += ROUNDS
             rise = max(outcome.moves[1] for outcome in self.outcomes)
             if not (rise < 0.0 if strict else rise <= 0.0):  # nor if it is no number

@@ -1,25 +1,16 @@
 """Least fixed points where a play may last for ever: T(U) <= U proves U, whatever the graph is.
 
 probability   T^k(0) is never above it. A rule that changes only where a step raises the value is
-              worth what was raised. Else a play could stay for ever in a class of states, which all
-              have one value above 0; but the first of them to get it would have got it from states
-              that did not have it yet. U with T(U) <= U is searched for upwards from below, on a
+              worth what was raised. U with T(U) <= U is searched for upwards from below, on a
               grid: a step is rounded up to it, so that the search ends. Who lingers among states of
               one value must find T(U) = U, where no margin for rounding is left. So rows of states
-              in doubt are written out: one is proven, whatever its probabilities, if none of its
-              successors has a larger U.
-rewards >= 0  A play that misses the target is worth infinity. So T^k(0) is never above the value,
-              whoever decides; nor is any bounded L <= T(L): plays that surely come to the target
-              pay L at least, and the others infinitely much. If T(U) < U in the finitely many
-              states of finite U, then by some d > 0: each step takes d from U and what was paid,
-              so that the target is reached after U / d steps in the mean, and U pays for all. In
-              that nature answers as T(U) does, each row by itself, and an agent who minimises takes
-              the rows of T(U). None of these rows may lead to a state of infinite U, whatever the
-              probabilities. U is a limit of T + push, which leaves the push to spare.
-              The value is infinite where a play comes with some probability to states from which
-              nobody can lead it to the target, or nature cannot if the agent keeps to the rule.
+              in doubt are written out: one is proven if none of its successors has a larger U.
+rewards >= 0  A play that misses the target is worth infinity. So neither T^k(0) nor any bounded
+              L <= T(L) is ever above the value. T(U) < U where U is finite proves U, if no row of
+              it may lead to a state of infinite U. U is a limit of T + push.
 
-Rules that are greedy for U keep it if the agent minimises.
+The proofs are in docs/soundness.md, "Networks kept by their factors". Rules that
+are greedy for U keep it if the agent minimises.
 """
 
 from __future__ import annotations
@@ -31,10 +22,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.inner.exact import Exact
-from rfmdp.model.lattice import LatticeMDP
-from rfmdp.model.lattice_rows import written_out
+from rfmdp.model.lattice import LatticeMDP, written_rows
 from rfmdp.objective import MIN
-from rfmdp.outer.lattice.sweep import AT_ONCE, MOST_MIXED, Errors, Payments, Sweep
+from rfmdp.outer.lattice.sweep import MOST_MIXED, Errors, Payments, Sweep
 from rfmdp.outer.settings import Clock, largest
 from rfmdp.ragged import segment_sum
 from rfmdp.rounding import RESOLUTION, UNIT
@@ -193,15 +183,15 @@ class Lingering:
         if len(at) > MOST_MIXED:
             unproven[states] = True
             return unproven
-        for rows in written_out(self.model, states[at], actions, AT_ONCE):
+        for model, some, _ in written_rows(self.model, states[at], actions):
             self.watch.check()
-            here, ptr = guess[rows.states], rows.model.successor_ptr
-            most = np.maximum.reduceat(guess[rows.model.successors], ptr[:-1])
-            inner = Exact().prepare(rows.model, MIN)
-            below, above = np.empty(len(here)), np.empty(len(here))
-            inner.backup(-guess if self.negated else guess, np.arange(len(here)), below, above)
+            here = guess[some]
+            most = np.maximum.reduceat(guess[model.successors], model.successor_ptr[:-1])
+            below, above = np.empty((2, len(here)))
+            value = -guess if self.negated else guess
+            Exact().prepare(model, MIN).backup(value, np.arange(len(here)), below, above)
             worth = -below if self.negated else above
-            unproven[rows.states[(most > here) & (worth + error > here)]] = True
+            unproven[some[(most > here) & (worth + error > here)]] = True
         return unproven
 
 
@@ -324,9 +314,9 @@ class LingeringRewards(Lingering):
         """Keep only those states (S,) whose chosen rows may lead to infinite ones."""
         states = np.flatnonzero(some)
         if len(states) <= MOST_MIXED:
-            for rows in written_out(self.model, states, choice[states].astype(np.int64), AT_ONCE):
-                ptr, successors = rows.model.successor_ptr, rows.model.successors
-                some[rows.states] = np.logical_or.reduceat(infinite[successors], ptr[:-1])
+            for model, at, _ in written_rows(self.model, states, choice[states].astype(np.int64)):
+                leads = infinite[model.successors]
+                some[at] = np.logical_or.reduceat(leads, model.successor_ptr[:-1])
 
 
 def _rounded_up(value: FloatArray, grain: float) -> FloatArray:

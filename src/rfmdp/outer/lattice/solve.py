@@ -43,11 +43,6 @@ def solve_lattice(model: LatticeMDP, spec: Spec, limits: Limits, interest: BoolA
     """Return bounds of a specification in all states of a lattice, with a policy.
 
     A row of the policy is the number of an action.
-
-    Raises
-    ------
-    UnsupportedError
-        For objectives of another kind.
     """
     stats = Stats()
     with stats.phase("prepare"):
@@ -208,7 +203,7 @@ class _Run:
         ends, clock = self.problem.terminal, clock_of(self.model)
         won = (self.problem.target & self.problem.probability).astype(np.float64)
         given = self.signed(won)
-        if clock is not None and _ends_by(clock, self.model, ends):
+        if clock is not None and clock.factor == 0 and ends[clock.lasting(self.model)].all():
             return self.level_by_level(ends, given, clock)
         value = given
         # a value, its errors, and the policy of a step back from it
@@ -274,14 +269,6 @@ class _Run:
         except STOPS as stop:
             errors, self.stopped = Errors(np.inf, np.inf), status_of(stop)
         return value, errors, rule[None]
-
-
-def _ends_by(clock: Clock, model: LatticeMDP, ends: BoolArray) -> bool:
-    """Return whether every play has ended when a clock, the first factor, stays where it is."""
-    lasting = clock.states(model, 0)
-    if model.deadlocks is not None:
-        lasting |= model.deadlocks
-    return clock.factor == 0 and bool(ends[lasting].all())
 
 
 def _endurance(model: LatticeMDP, ends: BoolArray, watch: Watch) -> tuple[int, FloatArray]:

@@ -25,9 +25,8 @@ from rfmdp.kernels.contraction import (
     WORST,
     step_back,
 )
-from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
+from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP, written_rows
 from rfmdp.model.lattice_order import Clock
-from rfmdp.model.lattice_rows import written_out
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.lattice.trie import Trie, TrieMaker, parted, restricted
 from rfmdp.rounding import TERM, TINY, UNIT
@@ -36,7 +35,6 @@ from rfmdp.types import AnyArray, FloatArray, IntArray
 
 MOST_MIXED = 1 << 20  # rows of a step that are solved one by one; beyond them the loss is an error
 PARALLEL = 1 << 14  # states that are worth threads
-AT_ONCE = 1 << 22  # successors of rows that are written out at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,8 @@ class Sweep:
             )
             for _ in range(slots)
         ]
-        self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
+        sizes = np.append(np.diff(model.moves.target_ptr), 1)  # FORBIDDEN is the last one
+        self._terms = float(sum(sizes[factor.moves].max() for factor in model.factors))
         self.rows = 0  # of the last step
         self.mixed = 0  # of these, rows that were written out
 
@@ -209,20 +208,17 @@ class Sweep:
         best = low + loss if sign > 0.0 else low
         matters = np.flatnonzero(sign * (best - out[states]) > 0.0)
         width = 0.0
-        for rows in written_out(self.model, states[matters], actions[matters], AT_ONCE):
-            inner = Exact().prepare(rows.model, MIN)
-            count = rows.model.rows
-            below, above = np.empty(count), np.empty(count)
-            inner.backup(value, np.arange(count), below, above)
+        for model, at, chosen in written_rows(self.model, states[matters], actions[matters]):
+            below, above = np.empty((2, len(at)))
+            Exact().prepare(model, MIN).backup(value, np.arange(len(at)), below, above)
             middle = 0.5 * (below + above)
             width = max(width, self.discount * float(np.max(above - below)))
-            pays = self._pays(rows.states, rows.actions)
-            q = pays + self.discount * middle
+            q = self._pays(at, chosen) + self.discount * middle
             order = np.argsort(sign * q, kind="stable")  # the best comes last and stays
-            s = rows.states[order]
+            s = at[order]
             better = sign * (q[order] - out[s]) > 0.0
             out[s[better]] = q[order][better]
-            choice[s[better]] = rows.actions[order][better]
+            choice[s[better]] = chosen[order][better]
         return width
 
     def _pays(self, states: IntArray, actions: IntArray) -> FloatArray:
@@ -250,10 +246,3 @@ def _stack(maker: TrieMaker, classes: int) -> tuple[Any, ...]:
     )  # fmt: skip
     integers, bits = np.zeros((7, depths), np.int64), np.zeros(depths, np.int64)
     return integers, np.zeros(depths), np.zeros((depths, 1)), bits, waiting, rooms
-
-
-def _most_outcomes(model: LatticeMDP, d: int) -> int:
-    """Return the outcomes of the widest move of a factor."""
-    moves = np.unique(model.factors[d].moves)
-    sizes = np.diff(model.moves.target_ptr)
-    return int(np.max(sizes[moves[moves >= 0]], initial=1))

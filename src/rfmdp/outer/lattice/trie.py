@@ -19,6 +19,7 @@ from rfmdp.types import AnyArray, BoolArray, IntArray
 SMALL = 64  # states of the last factors, up to which operations are listed instead of walked
 LARGE = 1 << 18  # states of a model that is worth the making of longer lists
 LEAF = -1  # in place of a move
+_NONE = np.iinfo(np.int64).max  # the number of no move
 
 
 class Trie(NamedTuple):
@@ -141,6 +142,7 @@ class TrieMaker:
         self.moves = listed.merged()
         sizes = [depth.size for depth in self.depths]
         self.later = np.cumprod([1, *sizes[::-1]])[::-1]  # states of depths d, d + 1, ...
+        self.branches = [self._branches(depth.fresh) for depth in self.depths]
         small = SMALL if model.states < LARGE else 4 * SMALL
         self.bottom = max(int(np.argmax(self.later <= small)), 1 if width else 0)
         before = {c for depth in self.depths[: self.bottom] for c in depth.fresh}
@@ -197,7 +199,7 @@ class TrieMaker:
                 groups = [(m, len(offsets) + b, bits) for m, b, bits in _grouped(table)]
                 counts.append(len(groups))
                 entries += groups
-            for fresh, offset in self.branches(d):
+            for fresh, offset in self.branches[d]:
                 offsets.append(offset)
                 changes.append(
                     [
@@ -221,15 +223,8 @@ class TrieMaker:
         radix = [self.model.radix(c) for c in columns]
         return np.flatnonzero(local[np.ravel_multi_index(digits, radix)])
 
-    def entries(self, d: int, code: int) -> list[tuple[int, int, int]]:
-        """Return (move, branch, bits of actions) of a depth and a code."""
-        if (d, code) not in self._entries:
-            self._entries[d, code] = _grouped(self.depths[d].moves[code])
-        return self._entries[d, code]
-
-    def branches(self, d: int) -> list[tuple[dict[int, int], int]]:
+    def _branches(self, fresh: list[int]) -> list[tuple[dict[int, int], int]]:
         """Return the fresh values of all branches of a depth, and what they add to a state."""
-        fresh = self.depths[d].fresh
         digits = self._digits(fresh)
         offsets = (digits @ self.model.strides[fresh]).tolist()
         values = [dict(zip(fresh, row, strict=True)) for row in digits.tolist()]
@@ -246,15 +241,14 @@ class TrieMaker:
             least = self._alike(column)
             alike = alike * len(least) + least[digits[:, k]]
         _, some, which = np.unique(alike, return_index=True, return_inverse=True)
-        branches = {d: self.branches(d) for d in range(self.bottom, len(self.depths))}
         ops: list[list[int]] = []
         pointers = [0]
         ends: list[IntArray] = []
         self.room = int(self.later[self.bottom :].sum())
         for values in digits[some].tolist():
-            writer = _Writer(self, branches, ops)
-            writer.write(self.bottom, dict(zip(self.below, values, strict=True)), 0, 0, -1, 0)
-            self.slots = max(self.slots, writer.slots)
+            decided = dict(zip(self.below, values, strict=True))
+            slots = self._write(ops, self.bottom, decided, 0, 0, -1, 0, 1)
+            self.slots = max(self.slots, slots)
             leaves = [op for op in ops[pointers[-1] :] if op[MOVE] == LEAF]
             offsets, places = np.unique([op[TO] for op in leaves], return_inverse=True)
             for op, place in zip(leaves, places.tolist(), strict=True):
@@ -269,6 +263,50 @@ class TrieMaker:
             ptr[:-1][which], ptr[1:][which], table, groups,
             ends_ptr[:-1][which], ends_ptr[1:][which], np.concatenate(ends),
         )  # fmt: skip
+
+    def _write(
+        self, ops: list[list[int]], d: int, values: dict[int, int], at: int, state: int, able: int,
+        parent: int, slots: int,
+    ) -> int:  # fmt: skip
+        """Write what is left from depth d on, given decided variables and the array at `at`.
+
+        Arrays of a depth have their place below all others. Returns how many slots there are then.
+        """
+        if d == len(self.depths):
+            ops.append([able, len(ops) + 1, LEAF, at, state, 0, parent, 0])
+            return slots
+        depth = self.depths[d]
+        code = sum(values[c] * w for c, w in depth.weights.items())
+        count = int(self.later[d + 1])
+        to = int(self.later[self.bottom : d + 1].sum())  # after the arrays of earlier depths
+        made, slot_made = None, 0
+        opened: list[list[int]] = []
+        if (d, code) not in self._entries:
+            self._entries[d, code] = _grouped(depth.moves[code])
+        for move, branch, bits in self._entries[d, code]:
+            if not able & bits:
+                continue
+            source, slot = at - (1 + move) * count, parent
+            if move >= 0:
+                source = to
+                if made != move:
+                    for op in opened:
+                        op[1] = len(ops)
+                    made, slot_made, slots = move, slots, slots + 1
+                    opened = [[0, 0, move, at, to, count, parent, slot_made]]
+                    ops.append(opened[0])
+                opened[0][0] |= able & bits
+                slot = slot_made
+            elif opened:
+                opened[0][1] = len(ops)
+                opened = []
+            fresh, offset = self.branches[d][branch]
+            slots = self._write(
+                ops, d + 1, values | fresh, source, state + offset, able & bits, slot, slots
+            )
+        for op in opened:
+            op[1] = len(ops)
+        return slots
 
     def _groups(self, bits: IntArray) -> IntArray:
         """Return actions that are in the same sets of actions, as bits (G,)."""
@@ -292,56 +330,6 @@ class TrieMaker:
                     look += table.take(value, axis=depth.known.index(column)).tobytes()
             least[value] = seen.setdefault(look, value)
         return least
-
-
-_NONE = np.iinfo(np.int64).max  # the number of no move
-
-
-@dataclass(slots=True)
-class _Writer:
-    """Writes the operations of one code; arrays of a depth have their place below all others."""
-
-    maker: TrieMaker
-    branches: dict[int, list[tuple[dict[int, int], int]]]  # by depths
-    ops: list[list[int]]
-    slots: int = field(default=1)
-
-    def write(
-        self, d: int, values: dict[int, int], at: int, state: int, able: int, parent: int
-    ) -> None:
-        """Write what is left from depth d on, given decided variables and the array at `at`."""
-        maker = self.maker
-        if d == len(maker.depths):
-            self.ops.append([able, len(self.ops) + 1, LEAF, at, state, 0, parent, 0])
-            return
-        depth = maker.depths[d]
-        code = sum(values[c] * w for c, w in depth.weights.items())
-        count = int(maker.later[d + 1])
-        to = int(maker.later[maker.bottom : d + 1].sum())  # after the arrays of earlier depths
-        made = None
-        opened: list[list[int]] = []
-        for move, branch, bits in maker.entries(d, code):
-            if not able & bits:
-                continue
-            source, slot = at - (1 + move) * count, parent
-            if move >= 0:
-                source = to
-                if made != move:
-                    for op in opened:
-                        op[1] = len(self.ops)
-                    made, slot_made = move, self.slots
-                    self.slots += 1
-                    opened = [[0, 0, move, at, to, count, parent, slot_made]]
-                    self.ops.append(opened[0])
-                opened[0][0] |= able & bits
-                slot = slot_made
-            elif opened:
-                opened[0][1] = len(self.ops)
-                opened = []
-            fresh, offset = self.branches[d][branch]
-            self.write(d + 1, values | fresh, source, state + offset, able & bits, slot)
-        for op in opened:
-            op[1] = len(self.ops)
 
 
 def _grouped(table: AnyArray) -> list[tuple[int, int, int]]:
