@@ -75,7 +75,7 @@ def test_a_row_of_zeros_is_no_action():
     model = from_matrices(given)
     assert np.diff(model.row_ptr).tolist() == [1, 2, 2]
     given[0, 0] = 0.0
-    with pytest.raises(ModelError, match="all rows of state 0 are zero"):
+    with pytest.raises(ModelError, match="1 have none, the first is 0"):
         from_matrices(given)
 
 

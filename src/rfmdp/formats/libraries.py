@@ -75,11 +75,6 @@ def from_matrices(
     if high.shape != low.shape:
         raise ModelError("upper: must have as many matrices of the same shape as `transitions`.")
     enabled = segment_lengths(high.indptr).reshape(states, number) > 0
-    if not enabled.any(axis=1).all():
-        raise ModelError(
-            "from_matrices: every state must have an action, but all rows of state "
-            f"{int(np.argmin(enabled.any(axis=1)))} are zero."
-        )
     rows = np.flatnonzero(enabled)
     ptr = high[rows].indptr.astype(np.int64)
     lower = np.asarray(low[owners(high.indptr.astype(np.int64)), high.indices]).reshape(-1)

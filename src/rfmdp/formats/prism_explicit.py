@@ -23,7 +23,7 @@ from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_t
 from rfmdp.formats.text import TRUTH, Kind, Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import entries, find, owners, segment_all, segment_any, segment_lengths
+from rfmdp.ragged import entries, find, owners, segment_any, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
@@ -208,19 +208,17 @@ def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]
         text.fail("The header must have as many numbers as that of the transitions.")
     number = choice[0] if choice else np.zeros(len(source), dtype=np.int64)
     row = table.row_ptr[source] + number
-    exists = row < table.row_ptr[source + 1]
-    text.require(exists, lambda i: f"The state has no choice {number[i]}.")
-    of_row = owners(table.successor_ptr)
-    keys, entry = np.unique(of_row * table.states + table.successors, return_inverse=True)
-    at = find(keys, row * table.states + target)
-    text.require(at >= 0, lambda i: "The model has no such transition.")
-    of_key = np.zeros(len(keys))
-    of_key[at] = paid
-    of_entry = of_key[entry]
-    rewards = of_entry[table.successor_ptr[:-1]]
-    alike = segment_all(of_entry == rewards[of_row], table.successor_ptr)
+    keys = row * table.states + target
+    known = np.unique(owners(table.successor_ptr) * table.states + table.successors)
+    exists = (row < table.row_ptr[source + 1]) & (find(known, keys) >= 0)
+    text.require(exists, lambda i: "The model has no such transition.")
+    ours, listed = (
+        np.bincount(k // table.states, minlength=table.rows) for k in (known, np.unique(keys))
+    )
+    rewards = np.zeros(table.rows)
+    rewards[row] = paid
     text.require(
-        alike[row],
+        (paid == rewards[row]) & ((paid == 0.0) | (ours == listed)[row]),
         lambda i: (
             "The rewards of all transitions of a row must be equal, those of state "
             f"{source[i]} differ (transitions that are not listed have 0): the expected reward "

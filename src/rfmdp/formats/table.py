@@ -6,7 +6,6 @@ a `ModelTable` and calls `make_model`, or asks `to_table` for one and writes its
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import NoReturn, TypeAlias
 
 import numpy as np
 
-from rfmdp.errors import ModelError, PrismWarning
+from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.derived import flat_model, flatten, flatten_note, shared, transition_bounds
-from rfmdp.ragged import owner, owners, segment_lengths, segment_sum, starts
+from rfmdp.ragged import owner, owners, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.boxes import box_centres
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -72,9 +71,9 @@ class ModelTable:
 def make_model(table: ModelTable, name: str, fail: Fail | None = None) -> FactoredMDP:
     """Return the model of a table; rows with equal distributions share a marginal.
 
-    A state without a row gets a self-loop, which pays nothing, and the label "deadlock". Entries
-    of a row with the same successor are added up. `name` says in messages what the table comes
-    from; `fail` complains about an entry, by default with its state and action.
+    Every state needs a row. Entries of a row with the same successor are added up. `name` says in
+    messages what the table comes from; `fail` complains about an entry, by default with its state
+    and action.
     """
 
     def complain(entry: int, message: str) -> NoReturn:
@@ -83,8 +82,14 @@ def make_model(table: ModelTable, name: str, fail: Fail | None = None) -> Factor
         where = f"state {table.row_states[row]}" + (f", action {action}" if action else "")
         raise ModelError(f"{name}: {where}: {message}")
 
+    alone = np.setdiff1d(np.arange(table.states), table.row_states)
+    if len(alone):
+        raise ModelError(
+            f"{name}: every state must have a transition, but {len(alone)} have none, the first is "
+            f"{alone[0]}; give them self-loops."
+        )
     _check(table, fail or complain)
-    table = _with_loops(_merged(table), name)
+    table = _merged(table)
     variables, valuations = table.variables
     centres = box_centres(table.successor_ptr, table.lower, table.upper)
     return flat_model(
@@ -142,38 +147,6 @@ def _merged(table: ModelTable) -> ModelTable:
     ptr = starts(np.bincount(row[first], minlength=table.rows))
     return replace(
         table, successor_ptr=ptr, successors=table.successors[first], lower=sums[0], upper=sums[1]
-    )
-
-
-def _with_loops(table: ModelTable, name: str) -> ModelTable:
-    """Return the table with a self-loop for states without a row."""
-    stuck = segment_lengths(table.row_ptr) == 0
-    alone = np.flatnonzero(stuck)
-    if not len(alone):
-        return table
-    warnings.warn(
-        f"{name}: {len(alone)} state(s) have no transition, the first is {alone[0]}; each gets a "
-        'self-loop and the label "deadlock".',
-        PrismWarning,
-        stacklevel=4,
-    )
-    at = np.searchsorted(table.row_states, alone)
-    places = table.successor_ptr[at]
-    actions = table.actions if "" in table.actions else (*table.actions, "")
-    return replace(
-        table,
-        row_states=np.insert(table.row_states, at, alone),
-        row_actions=np.insert(table.row_actions, at, actions.index("")),
-        actions=actions,
-        successor_ptr=starts(np.insert(segment_lengths(table.successor_ptr), at, 1)),
-        successors=np.insert(table.successors, places, alone),
-        lower=np.insert(table.lower, places, 1.0),
-        upper=np.insert(table.upper, places, 1.0),
-        labels={**table.labels, "deadlock": stuck | table.labels.get("deadlock", stuck)},
-        rewards={
-            key: Rewards(paid.state, np.insert(paid.row, at, 0.0))
-            for key, paid in table.rewards.items()
-        },
     )
 
 

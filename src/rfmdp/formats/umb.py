@@ -26,7 +26,7 @@ from rfmdp.errors import FileError, RfmdpError, UnsupportedError
 from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import owner, owners, segment_lengths, starts
+from rfmdp.ragged import owners, segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
@@ -49,6 +49,8 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
     ------
     FileError
         For whatever is not as it must be.
+    ModelError
+        For states without a choice, and choices without a distribution.
     UnsupportedError
         For models that are no DTMCs, MDPs or interval versions of them, and for rewards of
         branches (their expectation would depend on nature).
@@ -153,9 +155,6 @@ def _model(archive: Archive) -> FactoredMDP:
     row_ptr = archive.pointers("state-to-choices.bin", states, choices)
     ptr = archive.pointers("choice-to-branches.bin", choices, branches)
 
-    def complain(branch: int, message: str) -> NoReturn:
-        raise FileError(f"{archive.name}, choice {owner(ptr, branch)}: {message}")
-
     empty = np.flatnonzero(segment_lengths(ptr) == 0)
     if len(empty):
         archive.fail(f"choice {empty[0]} must have a branch, has none.")
@@ -189,7 +188,7 @@ def _model(archive: Archive) -> FactoredMDP:
         dict(_rewards(archive)),
         _valuations(archive, states),
     )
-    return make_model(table, archive.name, complain)
+    return make_model(table, archive.name)
 
 
 def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]:
