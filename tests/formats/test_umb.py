@@ -221,7 +221,7 @@ def test_load_and_convert(file, tmp_path):
         ({"#branches": 3}, "must rise from 0 to 3"),
         ({"#states": 99}, "must have 800 bytes"),
         ({"#choice-actions": 1}, "choice actions must be below 1"),
-        ({"#initial-states": 99}, "must be a UMB file, but"),
+        ({"#initial-states": 99}, "some state must be initial"),
     ],
 )
 def test_an_index_that_does_not_fit(file, change, message):

@@ -57,8 +57,8 @@ def test_explorer_has_the_values_and_the_moves():
 def test_reached_states_are_the_nearest():
     """With a limit, states are taken in order of their distance from the first one."""
     solution = solve(walk(), SPEC)
-    full = reached(solution, 100, 1000)
-    assert np.array_equal(reached(solution, 2, 1000), full[:2])
+    full = reached(walk(), solution.policy.rows, 100, 1000)
+    assert np.array_equal(reached(walk(), solution.policy.rows, 2, 1000), full[:2])
     assert len(np.unique(full)) == len(full)
 
 

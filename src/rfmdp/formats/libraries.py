@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType, ModuleType
@@ -21,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.table import ModelTable, make_model
+from rfmdp.formats.table import Columns, make_model
 from rfmdp.formats.text import Text
 from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.ragged import owners, segment_lengths
+from rfmdp.ragged import owners, segment_lengths, starts
 
 REWARD = "reward"  # name of the reward structure
 
@@ -93,12 +94,17 @@ def from_matrices(
     names = tuple(f"a{i}" for i in range(number)) if actions is None else tuple(actions)
     if len(names) != number:
         raise ModelError(f"actions: must name {number} actions, found {len(names)}.")
-    columns = ModelTable(
-        states, rows // number, ptr, high.indices.astype(np.int64), lower, high.data,
-        rows % number, names, np.atleast_1d(np.asarray(initial, dtype=np.int64)),
-        {name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()}, paid,
+    columns = Columns(
+        starts(enabled.sum(axis=1)), ptr, high.indices.astype(np.int64), lower, high.data,
+        rows % number, names,
     )  # fmt: skip
-    return make_model(columns, "from_matrices")
+    return make_model(
+        columns,
+        "from_matrices",
+        initial=np.atleast_1d(np.asarray(initial, dtype=np.int64)),
+        labels={name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()},
+        rewards=paid,
+    )
 
 
 def _stacked(name: str, matrices: Any) -> Any:
@@ -194,14 +200,12 @@ def read_drn(path: str | os.PathLike[str]) -> FactoredMDP:
 def require_stormpy() -> ModuleType:
     """Return stormpy, or say how to get it."""
     try:
-        import stormpy
-        import stormpy.io
-    except ImportError as error:
+        storm = import_module("stormpy")
+        import_module("stormpy.io")
+        storm.UncertaintyResolutionMode  # noqa: B018  since 2.0
+    except (ImportError, AttributeError) as error:
         raise UnsupportedError(
-            "This needs stormpy, which is not installed; install the extra: pip install "
-            "'rfmdp[storm]'."
+            "This needs stormpy 2.0 or newer, which is not installed; install the extra: pip "
+            "install 'rfmdp[storm]'."
         ) from error
-    if not hasattr(stormpy, "UncertaintyResolutionMode"):
-        raise UnsupportedError("This needs stormpy 2.0 or newer; upgrade it.")
-    module: ModuleType = stormpy
-    return module
+    return storm

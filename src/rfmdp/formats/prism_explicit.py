@@ -12,18 +12,18 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import count, islice, repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
+from rfmdp.formats.table import Columns, Written, make_model, to_columns
 from rfmdp.formats.text import TRUTH, Kind, Text
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import entries, find, owners, segment_any, segment_lengths
+from rfmdp.ragged import entries, find, owners, segment_any, segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
@@ -49,19 +49,20 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
     """
     stem = os.fspath(path).removesuffix(".tra")
     text = Text(f"{stem}.tra")
-    table, rows = _read_transitions(text)
-    labels = _read_labels(Path(f"{stem}.lab"), table.states)
+    columns, rows = _read_transitions(text)
+    labels = _read_labels(Path(f"{stem}.lab"), columns.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     if "deadlock" in labels and not labels["deadlock"].any():
         del labels["deadlock"]  # PRISM always lists it; every model has it
-    table = replace(
-        table,
+    return make_model(
+        columns,
+        str(text.path),
+        lambda i, message: text.fail(message, int(rows[i])),
         initial=initial,
         labels=labels,
-        rewards=_read_rewards(stem, table),
-        variables=_read_states(Path(f"{stem}.sta"), table.states),
+        rewards=_read_rewards(stem, columns),
+        **_read_states(Path(f"{stem}.sta"), columns.states),
     )
-    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(rows[i])))
 
 
 def _header(text: Text) -> list[int]:
@@ -76,8 +77,8 @@ def _header(text: Text) -> list[int]:
     return list(counts)
 
 
-def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
-    """Return the table of transitions, which may come in any order, and the row of each."""
+def _read_transitions(text: Text) -> tuple[Columns, IntArray]:
+    """Return the columns of transitions, which may come in any order, and the row of each."""
     states, *choices_of_mdp, promised = _header(text)
     require_memory(64.0 * states, f"{text.path}: a model of {states} states")
     kinds: list[tuple[str, Kind]] = [
@@ -115,11 +116,9 @@ def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
     row_actions = np.where(segment_any(action != of_row, ptr), 0, action[begin])
     named = len(begin) > 0 and bool(row_actions.all())  # then there is no need for the empty name
     lower, upper = bounds.T.copy()
-    table = ModelTable(
-        states, state, ptr, target, lower, upper, row_actions - named, tuple(names)[named:],
-        np.empty(0, np.int64),
-    )  # fmt: skip
-    return table, order
+    row_ptr = starts(np.bincount(state, minlength=states))
+    actions = tuple(names)[named:]
+    return Columns(row_ptr, ptr, target, lower, upper, row_actions - named, actions), order
 
 
 def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
@@ -150,10 +149,10 @@ def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     return labels
 
 
-def _read_states(path: Path, states: int) -> Variables:
-    """Return the variables, with the ranges that occur; none if there is no file."""
+def _read_states(path: Path, states: int) -> dict[str, Any]:
+    """Return the fields of variables, with the ranges that occur; none if there is no file."""
     if not path.exists():
-        return (), None
+        return {}
     text = Text(path, BETWEEN)
     names, first = text.words(text.head), next(text.rows(), [])
     if not names or not text.head.strip().startswith("("):
@@ -178,10 +177,10 @@ def _read_states(path: Path, states: int) -> Variables:
     variables = [
         Variable(n, 0, 1, True) if b else Variable(n, low, high) for n, low, high, b in ends
     ]
-    return tuple(variables), valuations.astype(np.int32)
+    return {"variables": tuple(variables), "valuations": valuations.astype(np.int32)}
 
 
-def _read_rewards(stem: str, table: ModelTable) -> dict[str, Rewards]:
+def _read_rewards(stem: str, table: Columns) -> dict[str, Rewards]:
     """Return the structures: of `STEM.srew` and `.trew`, or of `STEM1.srew`, `STEM1.trew`, ..."""
     alone = any(Path(f"{stem}{ending}").exists() for ending in (".srew", ".trew"))
     rewards: dict[str, Rewards] = {}
@@ -200,7 +199,7 @@ def _read_rewards(stem: str, table: ModelTable) -> dict[str, Rewards]:
     return rewards
 
 
-def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]:
+def _transition_rewards(text: Text, table: Columns) -> tuple[str, FloatArray]:
     """Return the name of a structure and what rows pay; a row's transitions must pay the same."""
     columns, name = _paid(text, [("source", table.states), ("target", table.states)])
     source, *choice, target, paid = columns
@@ -250,15 +249,15 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     choice, else an mdp. Several reward structures become `STEM1.srew`, `STEM2.srew`, ... Several
     marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
-    table, note = to_table(model)
-    _check_names(table)
+    flat, table, note = to_columns(model)
+    _check_names(flat)
     stem = os.fspath(path).removesuffix(".tra")
-    files = {".tra": _transition_lines(table), ".lab": _label_lines(table, model.label("deadlock"))}
+    files = {".tra": _transition_lines(table), ".lab": _label_lines(model)}
     if model.variables:
         files[".sta"] = _state_lines(model)
-    paid = any(np.any(rewards.row != 0.0) for rewards in table.rewards.values())
-    for i, (name, rewards) in enumerate(table.rewards.items()):
-        place = str(i + 1) if len(table.rewards) > 1 else ""
+    paid = any(np.any(rewards.row != 0.0) for rewards in flat.rewards.values())
+    for i, (name, rewards) in enumerate(flat.rewards.items()):
+        place = str(i + 1) if len(flat.rewards) > 1 else ""
         files[f"{place}.srew"] = _reward_lines(name, rewards.state)
         if paid:
             files[f"{place}.trew"] = _transition_lines(table, rewards.row, name)
@@ -272,25 +271,20 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     return Written(tuple(Path(f"{stem}{ending}") for ending in files), note)
 
 
-def _check_names(table: ModelTable) -> None:
+def _check_names(model: FactoredMDP) -> None:
     """Refuse names that PRISM would refuse when it reads them."""
-    names = {
-        "Action": filter(None, table.actions),
-        "Label": table.labels,
-        "Reward structure": filter(None, table.rewards),
-        "Variable": [v.name for v in table.variables[0]],
-    }
-    for what, listed in names.items():
-        for name in listed:
-            if not IDENTIFIER.match(name):
-                raise ModelError(
-                    f"{what} {name!r} cannot be written to PRISM's files: a name must consist of "
-                    "letters, digits and _, and not start with a digit; rename it."
-                )
+    optional = filter(None, (*model.actions, *model.rewards))
+    for name in (*optional, *model.labels, *(v.name for v in model.variables)):
+        if not IDENTIFIER.match(name):
+            raise ModelError(
+                f"{name!r} cannot be written to PRISM's files: a name of an action, label, reward "
+                "or variable must consist of letters, digits and _, and not start with a digit; "
+                "rename it."
+            )
 
 
 def _transition_lines(
-    table: ModelTable, rewards: FloatArray | None = None, name: str = ""
+    table: Columns, rewards: FloatArray | None = None, name: str = ""
 ) -> Iterator[str]:
     """Yield the lines of all transitions, or of those of rows that pay, with what they pay."""
     chosen = np.arange(table.rows) if rewards is None else np.flatnonzero(rewards)
@@ -298,7 +292,7 @@ def _transition_lines(
     if rewards is not None:
         yield _reward_head(name, "Transition")
     yield " ".join(map(str, [table.states, *[table.rows][table.chain :], len(places)]))
-    row, states = owners(table.successor_ptr), table.row_states.tolist()
+    row, states = owners(table.successor_ptr), owners(table.row_ptr).tolist()
     heads = [f"{s} {c}" for s, c in zip(states, table.choices.tolist(), strict=True)]
     if table.chain:
         heads = list(map(str, states))
@@ -319,8 +313,8 @@ def _transition_lines(
             yield f"{heads[r]} {target}{text}{tails[r]}"
 
 
-def _label_lines(table: ModelTable, deadlock: BoolArray) -> Iterator[str]:
-    where = {"init": table.labels["init"], "deadlock": deadlock, **table.labels}
+def _label_lines(model: FactoredMDP) -> Iterator[str]:
+    where = {name: model.label(name) for name in ("init", "deadlock", *model.labels)}
     yield " ".join(f'{i}="{name}"' for i, name in enumerate(where))
     states, labels = np.nonzero(np.stack(list(where.values()), axis=1))
     begin = np.flatnonzero(np.diff(states, prepend=-1)).tolist()

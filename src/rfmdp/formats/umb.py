@@ -23,10 +23,10 @@ import numpy as np
 
 from rfmdp import __version__
 from rfmdp.errors import FileError, RfmdpError, UnsupportedError
-from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
+from rfmdp.formats.table import Columns, Written, make_model, to_columns
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import owners, segment_lengths, starts
+from rfmdp.ragged import segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
@@ -101,12 +101,12 @@ class Archive:
             self.fail(f"{file} must have {needed} bytes for {size} entries, has {len(data)}.")
         return np.frombuffer(data, dtype=kind)
 
-    def pointers(self, file: str, size: int, last: int) -> IntArray:
+    def pointers(self, file: str, size: int, last: int, least: int = 0) -> IntArray:
         """Return where the segments of `size` owners start; by default one entry each."""
         named = file in self.files
         ptr = self.array(file, "<u8", size + 1).astype(np.int64) if named else np.arange(size + 1)
-        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
-            self.fail(f"{file} must rise from 0 to {last}.")
+        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < least):
+            self.fail(f"{file} must rise from 0 to {last}, by {least} at least each time.")
         return ptr
 
     def bits(self, file: str, size: int) -> BoolArray:
@@ -153,42 +153,29 @@ def _model(archive: Archive) -> FactoredMDP:
     size = 64.0 * states + 48.0 * choices + 32.0 * branches
     require_memory(size, f"{archive.name}: a model of {states} states, {branches} branches")
     row_ptr = archive.pointers("state-to-choices.bin", states, choices)
-    ptr = archive.pointers("choice-to-branches.bin", choices, branches)
+    ptr = archive.pointers("choice-to-branches.bin", choices, branches, least=1)
 
-    empty = np.flatnonzero(segment_lengths(ptr) == 0)
-    if len(empty):
-        archive.fail(f"choice {empty[0]} must have a branch, has none.")
     kind = system.get("branch-probability-type")
-    if kind is None and branches != choices:
+    if kind is None:
         raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
-    probabilities = (
-        np.ones((2, branches))  # choices are certain moves
-        if kind is None
-        else archive.numbers("branch-to-probability.bin", kind, branches)
-    )
+    probabilities = archive.numbers("branch-to-probability.bin", kind, branches)
     initial = np.flatnonzero(archive.bits("state-is-initial.bin", states))
-    if not len(initial):
-        archive.fail("some state must be initial, none is.")
-    if len(initial) != archive.count("initial-states"):
-        raise ValueError(f"#initial-states is not {len(initial)}")
-    table = ModelTable(
-        states,
-        owners(row_ptr),
-        ptr,
-        archive.array("branch-to-target.bin", "<u8", branches).astype(np.int64),
-        probabilities[0],
-        probabilities[1],
-        *_actions(archive, choices),
-        initial,
-        {
+    promised = archive.count("initial-states")
+    if not len(initial) or len(initial) != promised:
+        archive.fail(f"some state must be initial, {len(initial)} are, {promised} promised.")
+    targets = archive.array("branch-to-target.bin", "<u8", branches).astype(np.int64)
+    return make_model(
+        Columns(row_ptr, ptr, targets, *probabilities, *_actions(archive, choices)),
+        archive.name,
+        initial=initial,
+        labels={
             label: archive.bits(f"{folder}/states/values.bin", states)
             for label, folder, _ in archive.annotations("aps")
             if label != "init"
         },
-        dict(_rewards(archive)),
-        _valuations(archive, states),
+        rewards=dict(_rewards(archive)),
+        **_valuations(archive, states),
     )
-    return make_model(table, archive.name)
 
 
 def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]:
@@ -222,18 +209,18 @@ def _rewards(archive: Archive) -> Iterator[tuple[str, Rewards]]:
         yield name, Rewards(paid["states"], paid["choices"])
 
 
-def _valuations(archive: Archive, states: int) -> Variables:
-    """Return the variables of the states; none if one is neither boolean nor integer."""
+def _valuations(archive: Archive, states: int) -> dict[str, Any]:
+    """Return the fields of variables; none if one is neither boolean nor integer."""
     classes = archive.index.get("valuations", {}).get("states", {}).get("classes", ())
     if len(classes) != 1 or VALUATIONS not in archive.files:
-        return (), None
+        return {}
     columns = classes[0]["variables"]
     sizes = []
     for column in columns:
         kind = column.get("type", {"type": "uint", "size": column.get("padding")})
         bits = kind.get("size", INTEGERS.get(kind["type"], 0))
         if kind["type"] not in INTEGERS or column.get("is-optional") or not 0 <= bits <= 64:
-            return (), None
+            return {}
         sizes.append(bits)
     ptr = starts(sizes).tolist()
     packed = archive.array(VALUATIONS, "u1", states * -(-ptr[-1] // 8)).reshape(states, -1)
@@ -246,10 +233,10 @@ def _valuations(archive: Archive, states: int) -> Variables:
         low, high = (0, 1) if kind == "bool" else (int(value.min()), int(value.max()))
         low, high = min(low, column.get("lower", low)), max(high, column.get("upper", high))
         if low < -(2**31) or high >= 2**31:
-            return (), None
+            return {}
         variables.append(Variable(column["name"], int(low), int(high), kind == "bool"))
         values.append((value != 0 if kind == "bool" else value).astype(np.int32))
-    return tuple(variables), np.stack(values, axis=1) if values else None
+    return {"variables": tuple(variables), "valuations": np.stack(values, axis=1)} if values else {}
 
 
 def _integers(packed: AnyArray, first: int, last: int, *, signed: bool) -> IntArray:
@@ -274,7 +261,7 @@ def write_umb(
     mdps only.
     Several marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
-    table, note = to_table(model)
+    flat, table, note = to_columns(model)
     text = [name.encode() for name in table.actions]
     ends = table.lower if table.known else np.stack([table.lower, table.upper], axis=1)
     kind = {"type": "double", "size": 64}
@@ -286,7 +273,7 @@ def write_umb(
             "time": "discrete",
             "#players": 0 if table.chain and table.known and not always_mdp else 1,
             "#states": table.states,
-            "#initial-states": len(table.initial),
+            "#initial-states": len(flat.initial),
             "#choices": table.rows,
             "#choice-actions": len(table.actions),
             "#branches": len(table.successors),
@@ -299,7 +286,7 @@ def write_umb(
         "annotations": {},
     }
     arrays: dict[str, AnyArray] = {
-        "state-is-initial.bin": _bits(table.labels["init"]),
+        "state-is-initial.bin": _bits(flat.label("init")),
         "state-to-choices.bin": table.row_ptr.astype("<u8"),
         "choice-to-branches.bin": table.successor_ptr.astype("<u8"),
         "branch-to-target.bin": table.successors.astype("<u8"),
@@ -316,17 +303,16 @@ def write_umb(
         for entity, array in values.items():
             arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = array
 
-    for name, holds in table.labels.items():
+    for name, holds in flat.labels.items():
         if name != "init":
             annotate("aps", name, {"type": "bool", "size": 1}, states=_bits(holds))
-    for name, paid in table.rewards.items():
+    for name, paid in flat.rewards.items():
         rewards = {"states": paid.state.astype("<f8"), "choices": paid.row.astype("<f8")}
         annotate("rewards", name, kind, **rewards)
-    variables, valuations = table.variables
-    if valuations is not None:
-        described = [entry for v in variables for entry in _described(v)]
-        formats = ["u1" if v.boolean else "<i4" for v in variables]
-        arrays[VALUATIONS] = np.rec.fromarrays([*valuations.T], formats=formats)
+    if flat.variables:
+        described = [entry for v in flat.variables for entry in _described(v)]
+        formats = ["u1" if v.boolean else "<i4" for v in flat.variables]
+        arrays[VALUATIONS] = np.rec.fromarrays([*flat.valuations.T], formats=formats)
         unique = len(np.unique(arrays[VALUATIONS])) == table.states
         index["valuations"] = {"states": {"unique": unique, "classes": [{"variables": described}]}}
     # the index is the first entry, as the format wants it

@@ -137,19 +137,20 @@ def _leads(model: FactoredMDP, rows: IntArray, where: BoolArray, join: np.ufunc)
     return inside
 
 
-def reached(solution: Solution, most: int, successors: int) -> IntArray:
-    """Return the states (N,) that the policy may reach, the nearest first.
+def reached(
+    model: FactoredMDP, rules: IntArray, most: int | None = None, successors: float = math.inf
+) -> IntArray:
+    """Return the states (N,) that rows of a policy (steps, S) may reach, the nearest first.
 
     most : states to return at the most; what is left out is farther than what is in
     successors : entries that their chosen rows may have together
     """
-    model, rules = solution.explicit_model, solution.policy.rows
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[model.initial] = True
     frontier = np.array(model.initial)
     layers = [np.array(model.initial)]
     size = step = 0
-    while len(frontier) and sum(map(len, layers)) < most and size < successors:
+    while len(frontier) and size < successors and (most is None or sum(map(len, layers)) < most):
         places = entries(model.successor_ptr, rules[min(step, len(rules) - 1)][frontier])
         after = np.unique(model.successors[places]).astype(np.int64)
         fresh = after[~seen[after]]
@@ -288,9 +289,7 @@ class Explanation:
 
 def _shown(bounds: Bounds) -> str:
     low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
-    if low == high:
-        return f"is {low}"
-    return f"is in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"
+    return f"is {low}" if low == high else f"is in {bounds}"
 
 
 def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
@@ -392,7 +391,7 @@ def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[Id
     )  # fmt: skip
     met: set[int] = set()  # by the policy, or by that for a friendly nature
     for found in (solution, friendly):
-        states = reached(found, model.states, model.transitions)
+        states = reached(model, found.policy.rows)
         rows = np.unique(found.policy.rows[:, states])
         met.update(model.row_marginals[entries(model.marginal_ptr, rows)].tolist())
     candidates = [j for j in met if widths[j] > 0.0]

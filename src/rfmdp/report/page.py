@@ -306,7 +306,7 @@ def _asset(name: str) -> str:
 def explorer(solution: Solution) -> str:
     """Return the explorer's data of a solution as text: compressed, then base 64."""
     solution = without_budget(solution)
-    states = reached(solution, STATES, ENTRIES)
+    states = reached(solution.explicit_model, solution.policy.rows, STATES, ENTRIES)
     steps = shown_steps(solution)
     options = [decisions(solution, states, step) for step in range(steps)]
     values = [step.value for step in options]
