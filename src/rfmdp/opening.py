@@ -40,16 +40,12 @@ def open_model(
 
     Parameters
     ----------
-    name
-        A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, `.drn`, else the PRISM
+    name : A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, `.drn`, else the PRISM
         language. Or a domain, "aircraft" for instance, if there is no such file. Or `gym:` and
         the name of an environment with a table of its probabilities: "gym:FrozenLake-v1".
-    constants
-        Values of constants; a string is read as an expression.
-    also_known
-        Names in `constants` that may belong to properties instead of the model.
-    progress
-        Called now and then as progress(states, transitions): how many so far.
+    constants : Values of constants; a string is read as an expression.
+    also_known : Names in `constants` that may belong to properties instead of the model.
+    progress : Called now and then as progress(states, transitions): how many so far.
 
     Raises
     ------

@@ -44,19 +44,13 @@ def from_matrices(
 
     Parameters
     ----------
-    transitions
-        (A, S, S), or a sequence of A matrices (S, S), dense or of SciPy: entry (s, t) of matrix a
-        is the probability to go from s to t. A row of zeros says that s does not have action a.
-    rewards
-        (S,) per state, or (S, A) per state and action. Paid when the action is taken.
-    upper
-        As `transitions`, the upper bounds of probabilities; `transitions` are the lower ones then.
-    initial
-        Initial state or states.
-    actions
-        Names; by default a0, a1, ...
-    labels
-        (S,) truth values by name.
+    transitions : (A, S, S), or a sequence of A matrices (S, S), dense or of SciPy: entry (s, t) of
+        matrix a is the probability to go from s to t. A row of zeros: s does not have action a.
+    rewards : (S,) per state, or (S, A) per state and action. Paid when the action is taken.
+    upper : As `transitions`, the upper bounds of probabilities; `transitions` are the lower ones.
+    initial : Initial state or states.
+    actions : Names; by default a0, a1, ...
+    labels : (S,) truth values by name.
 
     Raises
     ------
@@ -113,14 +107,13 @@ def _stacked(name: str, matrices: Any) -> Any:
 
     try:
         sparse = [csr_array(matrix, dtype=np.float64) for matrix in matrices]
+        ((rows, columns),) = {matrix.shape for matrix in sparse}
+        if rows != columns:
+            raise ValueError(f"found {rows} x {columns}")
     except (TypeError, ValueError) as error:
-        raise ModelError(f"{name}: must be matrices of numbers, one per action ({error}).") from (
-            error
-        )
-    shapes = {matrix.shape for matrix in sparse}
-    if len(shapes) != 1 or len({*next(iter(shapes))}) != 1 or len(next(iter(shapes))) != 2:
-        raise ModelError(f"{name}: must be square matrices of one shape, found {sorted(shapes)}.")
-    rows = sparse[0].shape[0]
+        raise ModelError(
+            f"{name}: must be square matrices of numbers of one shape, one per action ({error})."
+        ) from error
     order = np.arange(len(sparse) * rows).reshape(-1, rows).T.reshape(-1)
     stacked = vstack(sparse, format="csr")[order]
     stacked.sum_duplicates()
@@ -159,10 +152,12 @@ def from_stormpy(model: Any) -> FactoredMDP:
     """
     stormpy = require_stormpy()
     kinds = stormpy.models.ModelType
-    if not model.is_sparse_model or model.model_type not in (kinds.DTMC, kinds.MDP):
-        raise UnsupportedError(f"from_stormpy needs a sparse DTMC or MDP, got {model.model_type}.")
-    if model.supports_parameters or model.is_exact:
-        raise UnsupportedError("from_stormpy needs doubles or intervals as probabilities.")
+    fits = model.is_sparse_model and model.model_type in (kinds.DTMC, kinds.MDP)
+    if not fits or model.supports_parameters or model.is_exact:
+        raise UnsupportedError(
+            "from_stormpy needs a sparse DTMC or MDP with doubles or intervals as probabilities, "
+            f"got a {type(model).__name__}."
+        )
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.umb")
         stormpy.io.export_to_umb(model, path)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
 from collections.abc import Iterable, Iterator
 from itertools import count, islice, repeat
 from pathlib import Path
@@ -135,14 +134,11 @@ def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
             "and have different names."
         )
     require_memory(float(states) * len(names), f"{path}: {len(names)} labels of {states} states")
-    holding, label, rows = list[str](), list[str](), array("q")
-    for row, (state, *numbers) in enumerate(text.rows()):
-        label += numbers
-        holding += [state] * len(numbers)
-        rows.extend([row] * len(numbers))
-    where = np.zeros((len(names), states), dtype=np.bool_)
-    columns = ((label, "label", len(names)), (holding, "state", states))
-    where[tuple(text.column(*column, rows) for column in columns)] = True
+    where, lines = np.zeros((len(names), states), dtype=np.bool_), list(text.rows())
+    holding = text.column([line[0] for line in lines], "state", states, range(len(lines)))
+    row = np.repeat(np.arange(len(lines)), [len(line) - 1 for line in lines])
+    numbers = [number for line in lines for number in line[1:]]
+    where[text.column(numbers, "label", len(names), row), holding[row]] = True
     labels = dict(zip(names, where, strict=True))
     if "init" in labels and not labels["init"].any():
         text.fail('Some state must have the label "init".')
@@ -172,12 +168,12 @@ def _read_states(path: Path, states: int) -> dict[str, Any]:
     valuations[numbers] = np.stack(columns, axis=1)
     fits = np.all((valuations > -MOST) & (valuations < MOST), axis=1)
     text.require(fits[numbers], lambda i: "Variables must have 32 bits at most.")
-    ends = zip(names, valuations.min(axis=0).tolist(), valuations.max(axis=0).tolist(), boolean,
-               strict=True)  # fmt: skip
-    variables = [
-        Variable(n, 0, 1, True) if b else Variable(n, low, high) for n, low, high, b in ends
-    ]
-    return {"variables": tuple(variables), "valuations": valuations.astype(np.int32)}
+    lows, highs = valuations.min(axis=0).tolist(), valuations.max(axis=0).tolist()
+    variables = tuple(
+        Variable(name, 0, 1, True) if true else Variable(name, low, high)
+        for name, low, high, true in zip(names, lows, highs, boolean, strict=True)
+    )
+    return {"variables": variables, "valuations": valuations.astype(np.int32)}
 
 
 def _read_rewards(stem: str, table: Columns) -> dict[str, Rewards]:
@@ -203,7 +199,7 @@ def _transition_rewards(text: Text, table: Columns) -> tuple[str, FloatArray]:
     """Return the name of a structure and what rows pay; a row's transitions must pay the same."""
     columns, name = _paid(text, [("source", table.states), ("target", table.states)])
     source, *choice, target, paid = columns
-    if not choice and table.choices.max(initial=0) > 0:
+    if not choice and table.rows > table.states:
         text.fail("The header must have as many numbers as that of the transitions.")
     number = choice[0] if choice else np.zeros(len(source), dtype=np.int64)
     row = table.row_ptr[source] + number
@@ -287,15 +283,16 @@ def _transition_lines(
     table: Columns, rewards: FloatArray | None = None, name: str = ""
 ) -> Iterator[str]:
     """Yield the lines of all transitions, or of those of rows that pay, with what they pay."""
+    chain = table.rows == table.states  # every state has a row
     chosen = np.arange(table.rows) if rewards is None else np.flatnonzero(rewards)
     places = entries(table.successor_ptr, chosen)
     if rewards is not None:
         yield _reward_head(name, "Transition")
-    yield " ".join(map(str, [table.states, *[table.rows][table.chain :], len(places)]))
-    row, states = owners(table.successor_ptr), owners(table.row_ptr).tolist()
-    heads = [f"{s} {c}" for s, c in zip(states, table.choices.tolist(), strict=True)]
-    if table.chain:
-        heads = list(map(str, states))
+    yield " ".join(map(str, [table.states, *[table.rows][chain:], len(places)]))
+    row, state = owners(table.successor_ptr), owners(table.row_ptr)
+    choice = np.arange(table.rows) - table.row_ptr[state]
+    pairs = zip(state.tolist(), choice.tolist(), strict=True)
+    heads = [f"{s}" if chain else f"{s} {c}" for s, c in pairs]
     if rewards is None:
         names = [" " + action if action else "" for action in table.actions]
         tails = [names[a] for a in table.row_actions.tolist()]

@@ -239,8 +239,10 @@ def solution_to_record(solution: Solution) -> Record:
     product, model = solution.product, solution.model
     if product is not None:
         model = replace(product.base, provenance=model.provenance)
-    by_factors = isinstance(model, LatticeMDP)
-    _, inner, parts = lattice_to_record(model) if by_factors else model_to_record(written(model))
+    if isinstance(model, LatticeMDP):
+        _, inner, parts = lattice_to_record(model)
+    else:
+        _, inner, parts = model_to_record(written(model))
     described, sets, words = _describe(solution)
     header = {
         "model": inner,

@@ -47,19 +47,9 @@ class Columns:
         return len(self.row_actions)
 
     @property
-    def choices(self) -> IntArray:
-        """Number of every row within its state, (R,)."""
-        return np.arange(self.rows) - self.row_ptr[owners(self.row_ptr)]
-
-    @property
     def known(self) -> bool:
         """Whether all probabilities are known."""
         return bool(np.array_equal(self.lower, self.upper))
-
-    @property
-    def chain(self) -> bool:
-        """Whether every state has one choice."""
-        return bool(np.all(segment_lengths(self.row_ptr) == 1))
 
 
 def make_model(columns: Columns, name: str, fail: Fail | None = None, **fields: Any) -> FactoredMDP:
@@ -107,8 +97,8 @@ def _check(columns: Columns, fail: Fail) -> None:
         at = int(np.argmin(good))
         low, high = columns.lower[at], columns.upper[at]
         value = f"{low:.12g}" if low == high else f"[{low:.12g}, {high:.12g}]"
-        hint = "rates (ctmc) are not supported."
-        fail(at, f"Probabilities must satisfy 0 <= l <= u <= 1, found {value}; {hint}")
+        must = "Probabilities must satisfy 0 <= l <= u <= 1"
+        fail(at, f"{must}, found {value}; rates (ctmc) are not supported.")
     low_sum = segment_sum(columns.lower, columns.successor_ptr)
     high_sum = segment_sum(columns.upper, columns.successor_ptr)
     bad = (low_sum > 1.0 + SUM_TOLERANCE) | (high_sum < 1.0 - SUM_TOLERANCE)

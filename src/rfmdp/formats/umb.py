@@ -158,14 +158,14 @@ def _model(archive: Archive) -> FactoredMDP:
     kind = system.get("branch-probability-type")
     if kind is None:
         raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
-    probabilities = archive.numbers("branch-to-probability.bin", kind, branches)
+    lower, upper = archive.numbers("branch-to-probability.bin", kind, branches)
     initial = np.flatnonzero(archive.bits("state-is-initial.bin", states))
     promised = archive.count("initial-states")
     if not len(initial) or len(initial) != promised:
         archive.fail(f"some state must be initial, {len(initial)} are, {promised} promised.")
     targets = archive.array("branch-to-target.bin", "<u8", branches).astype(np.int64)
     return make_model(
-        Columns(row_ptr, ptr, targets, *probabilities, *_actions(archive, choices)),
+        Columns(row_ptr, ptr, targets, lower, upper, *_actions(archive, choices)),
         archive.name,
         initial=initial,
         labels={
@@ -271,7 +271,7 @@ def write_umb(
         "file-data": {"tool": "rfmdp", "tool-version": __version__},
         "transition-system": {
             "time": "discrete",
-            "#players": 0 if table.chain and table.known and not always_mdp else 1,
+            "#players": 0 if table.rows == table.states and table.known and not always_mdp else 1,
             "#states": table.states,
             "#initial-states": len(flat.initial),
             "#choices": table.rows,

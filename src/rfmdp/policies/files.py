@@ -133,18 +133,17 @@ def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> P
     unknown = rows < 0  # they get first rows, which nobody takes
     rows[unknown] = np.broadcast_to(model.row_ptr[:-1], rows.shape)[unknown]
     met = reached(model, rows)
-    missing = met[unknown[:, met].any(axis=0)]
-    if len(missing):
+    for state in met[unknown[:, met].any(axis=0)][:1].tolist():
         raise ModelError(
-            f"The policy has no decision in {model.state_name(int(missing[0]))}, which it reaches; "
-            "give a line for it."
+            f"The policy has no decision in {model.state_name(state)}, which it reaches; give a "
+            "line for it."
         )
     return Policy(rows)
 
 
 def _row(model: FactoredMDP, state: int, action: str, number: str | None, line: int) -> int:
     """Return the row of a state that an action's name, or its number, stands for."""
-    first, last = model.row_ptr[state : state + 2].tolist()
+    first, last = map(int, model.row_ptr[state : state + 2])
     named = [row for row in range(first, last) if model.choice_name(row) == action]
     if len(named) == 1:
         return named[0]

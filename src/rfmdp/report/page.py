@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -90,41 +91,35 @@ def write_report(
 
 
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
-    heading = title or sections[0].title
     charts = _charts([s.result for s in sections if isinstance(s.result, Run)])
-    explored = [s for s in sections if s.explorer is not None]
-    left_out = explored[EXPLORERS:]
-    explored = explored[:EXPLORERS]
-    lines = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(heading)}</title><style>{_asset('page.css')}</style></head><body>",
-        f"<h1>{escape(heading)}</h1>",
-        f'<div class="cards">{"".join(s.card for s in sections)}</div>',
+    data = json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
+    curves = (
+        '<h2>Curves</h2><div id="curves" class="card"></div>'
+        f'<script type="application/json" id="charts">{data}</script>'
+    )
+    explored = [(s.title, s.explorer) for s in sections if s.explorer is not None]
+    explorers = [
+        f"<h2>Policy explorer: {escape(name)}</h2>{_scope(solution)}"
+        f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
+        f'data-place="place-{number}">{explorer(solution)}</script>'
+        for number, (name, solution) in enumerate(explored[:EXPLORERS])
     ]
-    if charts:
-        data = json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
-        lines.append('<h2>Curves</h2><div id="curves" class="card"></div>')
-        lines.append(f'<script type="application/json" id="charts">{data}</script>')
-    for number, chosen in enumerate(explored):
-        assert chosen.explorer is not None
-        lines.append(
-            f"<h2>Policy explorer: {escape(chosen.title)}</h2>{_scope(chosen.explorer)}"
-            f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
-            f'data-place="place-{number}">{explorer(chosen.explorer)}</script>'
-        )
-    if left_out:
-        titles = "; ".join(escape(s.title) for s in left_out)
-        lines.append(
+    if left_out := "; ".join(escape(name) for name, _ in explored[EXPLORERS:]):
+        explorers.append(
             f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
-            f"another page for: {titles}.</p>"
+            f"another page for: {left_out}.</p>"
         )
-    lines.append(f"<h2>Results</h2>{_table([s.cells for s in sections])}")
-    lines += _models(sections)
-    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections])}")
-    lines.append(f"<script>{_asset('page.js')}</script></body></html>")
-    return "\n".join(lines) + "\n"
+    return Template(_asset("page.html")).substitute(
+        title=escape(title or sections[0].title),
+        style=_asset("page.css"),
+        cards="".join(s.card for s in sections),
+        curves=curves if charts else "",
+        explorers="\n".join(explorers),
+        table=_table([s.cells for s in sections]),
+        models="\n".join(_models(sections)),
+        made=_environment(command, [s.made for s in sections]),
+        script=_asset("page.js"),
+    )
 
 
 def _section(result: object) -> Section:
