@@ -157,7 +157,9 @@ def test_other_types_join(tmp_path, notes):
 def test_unknown_kind(tmp_path):
     """A kind that no reader is named for is told."""
     save(Note("", np.zeros(1)), tmp_path / "n")
-    with pytest.raises(FileError, match="n: holds a note, which this version of rfmdp cannot read"):
+    with pytest.raises(
+        FileError, match=r"n: must hold a learning run or model or .*, holds a note"
+    ):
         load(tmp_path / "n")
 
 

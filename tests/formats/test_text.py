@@ -65,12 +65,6 @@ def test_words_are_those_of_a_pattern(text_of, content):
     assert words_of(text_of(content)) == expected
 
 
-def test_protected_words(text_of):
-    """Blanks beside brackets and commas belong to the word."""
-    words = words_of(text_of("a [ 1, [2 ,3] ] x\nb"))
-    assert words == [(1, "a"), (1, "[1,[2,3]]"), (1, "x"), (2, "b")]
-
-
 @pytest.mark.parametrize("word", ["1.0", "x", "-", "1_0", "9" * 30, "9" * 5000, "true"])
 def test_what_is_no_integer(text_of, word):
     """Points, letters, underscores and too many digits are told with the line."""

@@ -84,13 +84,10 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """
     place = Path(path)
     content, header, arrays = load_record(place)
-    if kind not in (None, content):
-        raise FileError(f"{place}: must hold a {kind}, holds a {content}; give another file.")
-    if content not in READERS:
-        raise FileError(
-            f"{place}: holds a {content}, which this version of rfmdp cannot read; it reads: "
-            f"{', '.join(sorted(READERS))}."
-        )
+    wanted = sorted(READERS) if kind is None else [kind]
+    if content not in wanted:
+        listed = " or ".join(wanted)
+        raise FileError(f"{place}: must hold a {listed}, holds a {content}; give another file.")
     module, function = READERS[content].split(":")
     try:
         return getattr(import_module(module), function)(header, arrays)
@@ -152,7 +149,15 @@ def load_record(path: str | os.PathLike[str]) -> Record:
         with place.open("rb") as file:
             _check_digest(file)
             with zipfile.ZipFile(file) as archive:
-                require_memory(_size(archive, file.seek(0, os.SEEK_END)), f"{place}: its arrays")
+                size, length = 0, file.seek(0, os.SEEK_END)
+                for entry in archive.infolist():
+                    size += entry.file_size
+                    if size > length or entry.compress_type != zipfile.ZIP_STORED:
+                        raise ValueError(
+                            f"it would unpack to more than its {length:,} bytes; files of rfmdp "
+                            "are not compressed"
+                        )
+                require_memory(size, f"{place}: its arrays")
                 kind, content, names = _read_header(archive)
                 arrays = {n: _read_array(archive, f"{i}.npy") for i, n in enumerate(names)}
     except ResourceError:
@@ -169,17 +174,6 @@ def load_record(path: str | os.PathLike[str]) -> Record:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(f"{place}: is damaged ({reason}); make it again.") from error
     return kind, content, arrays
-
-
-def _size(archive: zipfile.ZipFile, length: int) -> int:
-    """Return the size of an archive, which must not unpack to more than its file has."""
-    size = sum(entry.file_size for entry in archive.infolist())
-    if size > length or any(e.compress_type != zipfile.ZIP_STORED for e in archive.infolist()):
-        raise ValueError(
-            f"it would unpack to {size:,} bytes from a file of {length:,}; files of rfmdp are not "
-            "compressed"
-        )
-    return size
 
 
 def _read_header(archive: zipfile.ZipFile) -> tuple[str, dict[str, Any], list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
@@ -20,7 +19,6 @@ LINES = 1 << 16  # lines whose words are in memory at a time
 ODD = frozenset("_[/")  # in words that are no plain numbers
 COPIES = 16  # of a text, at the worst, while it is read
 SHOWN = 60  # characters of a bad line that a message repeats
-INSIDE = re.compile(r"(?<=[\[,])\s+|\s+(?=[\],])")  # blanks inside `[a, b]`
 TRUTH = ("false", "true")
 MISREAD = (ValueError, OverflowError, ZeroDivisionError)
 
@@ -50,10 +48,8 @@ class Text:
         self.names = {"": 0}  # in columns of names, with their numbers
 
     def words(self, line: str) -> list[str]:
-        """Return the words of a line, of a comment none; blanks inside `[a, b]` belong to them."""
-        if self.blanks:
-            line = line.translate(self.blanks)
-        words = (INSIDE.sub("", line) if "[" in line else line).split()
+        """Return the words of a line, of a comment none."""
+        words = (line.translate(self.blanks) if self.blanks else line).split()
         return [] if words and words[0].startswith("#") else words
 
     def rows(self) -> Iterator[list[str]]:
@@ -67,25 +63,22 @@ class Text:
 
         The head may promise how many rows there are.
         """
-        rows, count, more = self.rows(), 0, True
+        rows, count = self.rows(), 0
         least = sum(kind != "name" for _, kind in kinds)
         blocks: list[list[AnyArray]] = []
-        while more:
-            pending: list[list[str]] = [[] for _ in kinds]
-            for words in islice(rows, LINES):
+        while (lines := list(islice(rows, LINES))) or not blocks:
+            for row, words in enumerate(lines, count):
                 if not least <= len(words) <= len(kinds):
                     form = " ".join(f"[{name}]" if kind == "name" else name for name, kind in kinds)
-                    message = f"A line must be `{form}`, found {len(words)} entries."
-                    self.fail(message, count + len(pending[0]))
-                if len(words) < len(kinds):
-                    words.append("")
-                for column, word in zip(pending, words, strict=True):
-                    column.append(word)
+                    self.fail(f"A line must be `{form}`, found {len(words)} entries.", row)
+                words += [""] * (len(kinds) - len(words))
+            columns = list(zip(*lines, strict=True)) or [()] * len(kinds)
+            where = range(count, count + len(lines))
             blocks.append([
-                self.column(column, name, kind, range(count, count + len(column)))
-                for column, (name, kind) in zip(pending, kinds, strict=True)
+                self.column(column, name, kind, where)
+                for column, (name, kind) in zip(columns, kinds, strict=True)
             ])  # fmt: skip
-            count, more = count + len(pending[0]), bool(pending[0])
+            count += len(lines)
         if promised not in (None, count):
             self.fail(
                 f"The header promises {promised} lines, but {count} follow; the file may be "

@@ -13,7 +13,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
@@ -298,7 +298,9 @@ def write_umb(
 
     def annotate(group: str, name: str, kind: object, **values: AnyArray) -> None:
         described = index["annotations"].setdefault(group, {})
-        identifier = _identifier(name, described)
+        plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
+        numbered = (plain if i == 1 else f"{plain}-{i}" for i in count(1))
+        identifier = next(text for text in numbered if text not in described)
         described[identifier] = {"alias": name, "applies-to": list(values), "type": kind}
         for entity, array in values.items():
             arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = array
@@ -310,7 +312,12 @@ def write_umb(
         rewards = {"states": paid.state.astype("<f8"), "choices": paid.row.astype("<f8")}
         annotate("rewards", name, kind, **rewards)
     if flat.variables:
-        described = [entry for v in flat.variables for entry in _described(v)]
+        described, kind = [], {"type": "int", "size": 32}
+        for v in flat.variables:  # a byte or four each
+            if v.boolean:
+                described += [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
+            else:
+                described.append({"name": v.name, "type": kind, "lower": v.low, "upper": v.high})
         formats = ["u1" if v.boolean else "<i4" for v in flat.variables]
         arrays[VALUATIONS] = np.rec.fromarrays([*flat.valuations.T], formats=formats)
         unique = len(np.unique(arrays[VALUATIONS])) == table.states
@@ -329,22 +336,7 @@ def write_umb(
     return Written((Path(path),), note)
 
 
-def _described(v: Variable) -> list[dict[str, Any]]:
-    """Return the description of a variable, whose value has a byte or four."""
-    if v.boolean:
-        return [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
-    kind = {"type": "int", "size": 32}
-    return [{"name": v.name, "type": kind, "lower": v.low, "upper": v.high}]
-
-
 def _bits(where: BoolArray) -> AnyArray:
     """Return truth values as bits, padded to whole words."""
     packed = np.packbits(where, bitorder="little")
     return np.pad(packed, (0, -len(packed) % WORD))
-
-
-def _identifier(name: str, others: Collection[str]) -> str:
-    """Return an identifier of the format for any name, different from others."""
-    plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
-    numbered = (plain if i == 1 else f"{plain}-{i}" for i in count(1))
-    return next(identifier for identifier in numbered if identifier not in others)

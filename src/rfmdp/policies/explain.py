@@ -18,6 +18,7 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.derived import reached
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Form, Problem, pose
@@ -135,31 +136,6 @@ def _leads(model: FactoredMDP, rows: IntArray, where: BoolArray, join: np.ufunc)
         where[model.successors[places]], starts(segment_lengths(model.successor_ptr)[rows])[:-1]
     )
     return inside
-
-
-def reached(
-    model: FactoredMDP, rules: IntArray, most: int | None = None, successors: float = math.inf
-) -> IntArray:
-    """Return the states (N,) that rows of a policy (steps, S) may reach, the nearest first.
-
-    most : states to return at the most; what is left out is farther than what is in
-    successors : entries that their chosen rows may have together
-    """
-    seen = np.zeros(model.states, dtype=np.bool_)
-    seen[model.initial] = True
-    frontier = np.array(model.initial)
-    layers = [np.array(model.initial)]
-    size = step = 0
-    while len(frontier) and size < successors and (most is None or sum(map(len, layers)) < most):
-        places = entries(model.successor_ptr, rules[min(step, len(rules) - 1)][frontier])
-        after = np.unique(model.successors[places]).astype(np.int64)
-        fresh = after[~seen[after]]
-        size += len(places) if len(fresh) else 0
-        seen[fresh] = True
-        layers.append(fresh)
-        step += 1
-        frontier = after if step < len(rules) else fresh  # a later rule may leave a state otherwise
-    return np.concatenate(layers)[:most].astype(np.int64)
 
 
 def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -391,7 +367,7 @@ def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[Id
     )  # fmt: skip
     met: set[int] = set()  # by the policy, or by that for a friendly nature
     for found in (solution, friendly):
-        states = reached(model, found.policy.rows)
+        states = reached(model, found.policy.rows, model.initial)
         rows = np.unique(found.policy.rows[:, states])
         met.update(model.row_marginals[entries(model.marginal_ptr, rows)].tolist())
     candidates = [j for j in met if widths[j] > 0.0]

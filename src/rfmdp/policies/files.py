@@ -15,8 +15,8 @@ from rfmdp.formats.files import SAVED, load
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP
+from rfmdp.model.derived import reached
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.policies.explain import reached
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states that are written at once
@@ -132,7 +132,7 @@ def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> P
             rows[step, state] = _row(model, state, line[ACTION], line.get(NUMBER), number)
     unknown = rows < 0  # they get first rows, which nobody takes
     rows[unknown] = np.broadcast_to(model.row_ptr[:-1], rows.shape)[unknown]
-    met = reached(model, rows)
+    met = reached(model, rows, model.initial)
     for state in met[unknown[:, met].any(axis=0)][:1].tolist():
         raise ModelError(
             f"The policy has no decision in {model.state_name(state)}, which it reaches; give a "

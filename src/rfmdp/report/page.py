@@ -28,9 +28,10 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
 from rfmdp.model.arrays import Variable
+from rfmdp.model.derived import reached
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
-from rfmdp.policies.explain import Decisions, decisions, reached, values_after
+from rfmdp.policies.explain import Decisions, decisions, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray
@@ -80,11 +81,17 @@ def write_report(
     command : How to make the results again, shown at the end.
     """
     listed = [results] if isinstance(results, Solution | Run) else results
-    sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []
-    if not sections:
+    found: list[Any] = list(listed) if isinstance(listed, Iterable) else []
+    wrong = [type(result).__name__ for result in found if not isinstance(result, Solution | Run)]
+    if wrong or not found:
         raise UnsupportedError(
-            f"write_report: must be a list with a result at least, got {results!r:.60}."
+            "write_report: must be solutions or learning runs, or files that `rfmdp solve -o` or "
+            f"`rfmdp learn -o` wrote; got {', '.join(wrong) or repr(results)[:60]}."
         )
+    sections = [
+        _run_section(result) if isinstance(result, Run) else _solution_section(result)
+        for result in found
+    ]
     text = _page(sections, title, command)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -119,17 +126,6 @@ def _page(sections: Sequence[Section], title: str, command: str) -> str:
         models="\n".join(_models(sections)),
         made=_environment(command, [s.made for s in sections]),
         script=_asset("page.js"),
-    )
-
-
-def _section(result: object) -> Section:
-    if isinstance(result, Run):
-        return _run_section(result)
-    if isinstance(result, Solution):
-        return _solution_section(result)
-    raise UnsupportedError(
-        f"A report shows solutions and learning runs, not a {type(result).__name__}; give files "
-        "that `rfmdp solve -o` or `rfmdp learn -o` wrote."
     )
 
 
@@ -301,14 +297,13 @@ def _asset(name: str) -> str:
 def explorer(solution: Solution) -> str:
     """Return the explorer's data of a solution as text: compressed, then base 64."""
     solution = without_budget(solution)
-    states = reached(solution.explicit_model, solution.policy.rows, STATES, ENTRIES)
-    steps = shown_steps(solution)
+    model, steps = solution.explicit_model, shown_steps(solution)
+    states = reached(model, solution.policy.rows, model.initial, STATES, ENTRIES)
     options = [decisions(solution, states, step) for step in range(steps)]
     values = [step.value for step in options]
     if solution.spec.objective.span[1] is not None:  # what is left after the last step shown
         low, high = values_after(solution, steps)
         values.append((low[states], high[states]))
-    model = solution.explicit_model
     lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
     marks = [model.labels[name][states] for name in model.labels]
     valuation = model.valuations[states] if model.variables else states
