@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.errors import FileError
-from rfmdp.formats.text import Text
+from rfmdp.formats.table import Text
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 spellings = st.one_of(

@@ -269,7 +269,7 @@ def test_arrays_that_do_not_fit(file, name, content, message):
 def test_no_archive_at_all(tmp_path):
     """Other files, and no file, are told in one line."""
     (tmp_path / "m.umb").write_text("mdp\nmodule m\nendmodule\n")
-    with pytest.raises(FileError, match="must be a tar archive"):
+    with pytest.raises(FileError, match="must be a UMB file, a tar archive"):
         read_umb(tmp_path / "m.umb")
     with pytest.raises(FileError, match="cannot be read"):
         read_umb(tmp_path / "none.umb")

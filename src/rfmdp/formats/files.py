@@ -8,10 +8,6 @@ more than its entry has, and `records` looks at what they say.
 
 A further type needs two things: a registration of `to_record` in its own module, and an entry in
 `READERS`, which names the function that makes the object again.
-
->>> @to_record.register  # doctest: +SKIP
-... def _(policy: Policy) -> Record:
-...     return "policy", {"horizon": 3}, {"choices": policy.choices}
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.table import Columns, make_model
-from rfmdp.formats.text import Text
+from rfmdp.formats.table import Columns, Text, make_model
 from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import owners, segment_lengths, starts

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.table import Columns, Written, make_model, to_columns
-from rfmdp.formats.text import TRUTH, Kind, Text
+from rfmdp.formats.table import TRUTH, Columns, Kind, Text, Written, make_model, to_columns
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.ragged import entries, find, owners, segment_any, segment_lengths, starts

@@ -65,18 +65,17 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
         return _model(Archive(name, files, json.loads(files["index.json"])))
     except RfmdpError:
         raise
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise FileError(
-            f"{name}: must be a tar archive, plain or compressed by gzip or xz ({error})."
-        ) from error
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise FileError(f"{name}: cannot be read ({reason}); check the name.") from error
     except (
-        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+        tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, LookupError, TypeError, ValueError,
+        AttributeError, ArithmeticError, RecursionError,
     ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
+        raise FileError(
+            f"{name}: must be a UMB file, a tar archive with a sound index ({reason})."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -303,16 +303,16 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         inside = segment(sets.outcome_ptr, j)
         names = model.outcome_names[inside] or [f"outcome {o + 1}" for o in range(len(answer))]
         columns = (sets.lower[inside], sets.upper[inside], sets.nominal[inside], answer)
-        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        numbers = np.stack(columns, axis=1).tolist()
         shifts = (OutcomeShift(name, *row) for name, row in zip(names, numbers, strict=True))
         answers.append(MarginalShift(_name(model, j), tuple(shifts)))
     states, nominal, worst = options.successors(place)
     likeliest = np.argsort(-worst, kind="stable")[:NEXT]
-    ends = (side[states].tolist() for side in values_after(solution, step + 1))
-    after = list(zip(states.tolist(), nominal.tolist(), worst.tolist(), *ends, strict=True))
+    ends = (side[states] for side in values_after(solution, step + 1))
+    after = np.stack([nominal, worst, *ends], axis=1)[likeliest].tolist()
     successors = [
         NextState(model.state_name(s), usual, bad, Bounds(low, high))
-        for s, usual, bad, low, high in (after[k] for k in likeliest)
+        for s, (usual, bad, low, high) in zip(states[likeliest].tolist(), after, strict=True)
     ]
     lower, upper = options.value
     side = "at least" if solution.spec.agent is MAX else "at most"
