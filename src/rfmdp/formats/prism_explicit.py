@@ -245,7 +245,14 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
     flat, table, note = to_columns(model)
-    _check_names(flat)
+    optional = filter(None, (*flat.actions, *flat.rewards))
+    for name in (*optional, *flat.labels, *(v.name for v in flat.variables)):
+        if not IDENTIFIER.match(name):
+            raise ModelError(
+                f"{name!r} cannot be written to PRISM's files: a name of an action, label, reward "
+                "or variable must consist of letters, digits and _, and not start with a digit; "
+                "rename it."
+            )
     stem = os.fspath(path).removesuffix(".tra")
     files = {".tra": _transition_lines(table), ".lab": _label_lines(model)}
     if model.variables:
@@ -264,18 +271,6 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
             while block := list(islice(lines, LINES)):
                 file.write("\n".join(block) + "\n")
     return Written(tuple(Path(f"{stem}{ending}") for ending in files), note)
-
-
-def _check_names(model: FactoredMDP) -> None:
-    """Refuse names that PRISM would refuse when it reads them."""
-    optional = filter(None, (*model.actions, *model.rewards))
-    for name in (*optional, *model.labels, *(v.name for v in model.variables)):
-        if not IDENTIFIER.match(name):
-            raise ModelError(
-                f"{name!r} cannot be written to PRISM's files: a name of an action, label, reward "
-                "or variable must consist of letters, digits and _, and not start with a digit; "
-                "rename it."
-            )
 
 
 def _transition_lines(

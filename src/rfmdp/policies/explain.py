@@ -276,16 +276,14 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
     state : Its number; `model.find(x=1, y=2)` tells it.
     step : For finite horizons: how many steps are gone; under a budget what was paid of it.
     """
-    if not 0 <= state < solution.model.states:
-        raise ModelError(
-            f"explain: the state must be a number in 0..{solution.model.states - 1}, got "
-            f"{state!r}; `model.find(x=1, y=2)` tells it."
-        )
     budget = isinstance(solution.spec.objective, goals.BudgetUntil)
     most = solution.spec.objective.layers if budget else solution.spec.objective.span[1]
-    if step < 0 or (most is not None and step >= max(most, 1)):
-        range_ = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
-        raise ModelError(f"explain: the step must be {range_}, got {step}.")
+    last = math.inf if most is None else max(most - 1, 0)
+    if not (0 <= state < solution.model.states and 0 <= step <= last):
+        raise ModelError(
+            f"explain: the state must be in 0..{solution.model.states - 1} (`model.find(x=1, y=2)` "
+            f"tells it), the step must be in 0..{last}; got {state!r} and {step}."
+        )
     if budget:
         first = step * solution.model.states
         reasons = explain(without_budget(solution), first + state)
@@ -305,7 +303,7 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         columns = (sets.lower[inside], sets.upper[inside], sets.nominal[inside], answer)
         numbers = np.stack(columns, axis=1).tolist()
         shifts = (OutcomeShift(name, *row) for name, row in zip(names, numbers, strict=True))
-        answers.append(MarginalShift(_name(model, j), tuple(shifts)))
+        answers.append(MarginalShift(model.marginal_name(j), tuple(shifts)))
     states, nominal, worst = options.successors(place)
     likeliest = np.argsort(-worst, kind="stable")[:NEXT]
     ends = (side[states] for side in values_after(solution, step + 1))
@@ -320,15 +318,6 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         str(solution.spec), solution.model.state_name(state), side if solution.spec.robust else "",
         Bounds(float(lower[0]), float(upper[0])), tuple(choices), tuple(answers), tuple(successors),
     )  # fmt: skip
-
-
-def _name(model: FactoredMDP, j: int) -> str:
-    """Return the name of a marginal; of one that several actions share, its factor's."""
-    places = np.flatnonzero(model.row_marginals == j)
-    rows = np.searchsorted(model.marginal_ptr, places, side="right") - 1
-    if not model.factors or len(np.unique(model.row_actions[rows])) < 2:
-        return model.marginal_name(j)
-    return f"{model.factors[model.row_factors[places[0]]]}, the same in several actions"
 
 
 @dataclass(frozen=True, slots=True)

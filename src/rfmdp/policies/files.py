@@ -83,7 +83,20 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     """
     place = Path(path)
     if place.suffix == SAVED:
-        return _saved_policy(place, model)
+        content = load(place)
+        policy = content.policy if isinstance(content, Solution | Run) else content
+        if not isinstance(policy, Policy):
+            raise FileError(f"{place}: must hold a policy, a solution or a learning run.")
+        size = policy.rows.shape[1]
+        fits = size == model.states and np.all(
+            (policy.rows >= model.row_ptr[:-1]) & (policy.rows < model.row_ptr[1:])
+        )
+        if not fits:
+            raise ModelError(
+                f"{place}: the policy is one for {size:,} states, the model has {model.states:,}, "
+                "or other choices; export it with `rfmdp policy` to match by names."
+            )
+        return policy
     try:
         with place.open(encoding="utf-8", newline="") as file:
             return policy_of_lines(list(csv.DictReader(file, strict=True)), model)
@@ -93,22 +106,6 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
         raise FileError(f"{place}: cannot be read ({error.strerror}).") from error
     except (ValueError, csv.Error) as error:
         raise FileError(f"{place}: is no policy ({error}).") from error
-
-
-def _saved_policy(place: Path, model: FactoredMDP) -> Policy:
-    content = load(place)
-    policy = content.policy if isinstance(content, Solution | Run) else content
-    if not isinstance(policy, Policy):
-        raise FileError(f"{place}: must hold a policy, a solution or a learning run.")
-    rows = policy.rows
-    if rows.shape[1] != model.states or np.any(
-        (rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])
-    ):
-        raise ModelError(
-            f"{place}: the policy is one for {rows.shape[1]:,} states, the model has "
-            f"{model.states:,}, or other choices; export it with `rfmdp policy` to match by names."
-        )
-    return policy
 
 
 def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> Policy:
