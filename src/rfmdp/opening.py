@@ -18,12 +18,11 @@ from rfmdp.model.lattice import written
 from rfmdp.record import Provenance
 
 if TYPE_CHECKING:
-    from rfmdp.domains import Domain
     from rfmdp.language.ast import ModelFile
     from rfmdp.language.check import CheckedModel, Work
     from rfmdp.language.names import Constants
     from rfmdp.model.frontier import Progress
-    from rfmdp.model.lattice import AnyModel, LatticeMDP
+    from rfmdp.model.lattice import AnyModel
 
 GYM = "gym:"  # in front of the name of a Gymnasium environment
 EXPLICIT = {".tra": "read_prism_explicit", ".umb": "read_umb", ".drn": "read_drn"}
@@ -40,16 +39,12 @@ def open_model(
 
     Parameters
     ----------
-    name
-        A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, `.drn`, else the PRISM
+    name : A file: `.rfmdp`, `.tra` with what stands beside it, `.umb`, `.drn`, else the PRISM
         language. Or a domain, "aircraft" for instance, if there is no such file. Or `gym:` and
         the name of an environment with a table of its probabilities: "gym:FrozenLake-v1".
-    constants
-        Values of constants; a string is read as an expression.
-    also_known
-        Names in `constants` that may belong to properties instead of the model.
-    progress
-        Called now and then as progress(states, transitions): how many so far.
+    constants : Values of constants; a string is read as an expression.
+    also_known : Names in `constants` that may belong to properties instead of the model.
+    progress : Called now and then as progress(states, transitions): how many so far.
 
     Raises
     ------
@@ -72,8 +67,16 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
         from rfmdp.sources.gym.models import gym_model
 
         return Blueprint(str(name), made=gym_model(str(name)[len(GYM) :]))
-    if domain_of(name) is not None:
-        return Blueprint(str(name))
+    if not path.suffix and path.name == str(name) and not path.exists():
+        from rfmdp.domains import DOMAINS, find
+
+        with suppress(ModelError):
+            find(path.name)
+            return Blueprint(path.name)
+        raise FileError(
+            f"{name}: there is no such file, and no such domain; the domains are "
+            f"{', '.join(DOMAINS)}."
+        )
     if path.suffix == SAVED:
         return Blueprint(str(name), made=load(path, kind="model"))
     if path.suffix in EXPLICIT:
@@ -145,45 +148,18 @@ class Blueprint:
                 names = ", ".join(values)
                 raise ModelError(f"{self.name}: a built model has no constants; got {names}.")
             return self.made
-        built: FactoredMDP | LatticeMDP
+        from rfmdp.language.build import build_blocked, build_model, watching_memory
+        from rfmdp.language.lattice import build_for
+
+        if self.is_domain:
+            from rfmdp.domains import with_sets
+
+            if work is None:
+                return with_sets(self.name, values, build_model(checked, progress))
+            return with_sets(self.name, values, build_for(work, checked, progress=progress))
         if work is None:
-            from rfmdp.language.build import build_model
-
-            built = build_model(checked, progress)
-        else:
-            from rfmdp.language.build import build_blocked, watching_memory
-            from rfmdp.language.lattice import build_for
-
-            if not self.is_domain and scheduler is None:
-                with suppress(ResourceError):
-                    return build_for(work, checked, progress=watching_memory(progress))
-            if not self.is_domain:
-                return build_blocked(checked, scheduler=scheduler, progress=progress)
-            built = build_for(work, checked, progress=progress)
-        if not self.is_domain:
-            return built
-        from rfmdp.domains import with_sets
-
-        return with_sets(self.name, values, built)
-
-
-def domain_of(name: str | PathLike[str]) -> Domain | None:
-    """Return the domain of the paper that a word means; None if it means something else.
-
-    Raises
-    ------
-    FileError
-        If it is neither a file, nor looks like one, nor a domain.
-    """
-    path = Path(name)
-    if str(name).startswith(GYM) or path.suffix or path.name != str(name) or path.exists():
-        return None
-    from rfmdp.domains import DOMAINS, find
-
-    try:
-        return find(str(name))
-    except ModelError:
-        raise FileError(
-            f"{name}: there is no such file, and no such domain; the domains are "
-            f"{', '.join(DOMAINS)}."
-        ) from None
+            return build_model(checked, progress)
+        if scheduler is None:
+            with suppress(ResourceError):
+                return build_for(work, checked, progress=watching_memory(progress))
+        return build_blocked(checked, scheduler=scheduler, progress=progress)

@@ -293,11 +293,10 @@ def test_a_typo_in_one_property_leaves_the_others(folder, capsys):
 
 
 def test_deadlocks_of_explicit_files_became_loops_without_a_word(folder, capsys):
-    """As for a text, a warning says how many and which."""
+    """They are refused in one line that says how many and which."""
     (folder / "dead.tra").write_text("2 1 1\n0 0 1 1\n")
-    assert run(["solve", "dead.tra", "--prop", 'Pmax=? [ X !"init" ]']) == 0
-    warning = capsys.readouterr().err
-    assert "1 state(s) have no transition, the first is 1; each gets a self-loop" in warning
+    assert run(["solve", "dead.tra", "--prop", 'Pmax=? [ X !"init" ]']) == 1
+    assert "1 have none, the first is 1; give them self-loops" in capsys.readouterr().err
 
 
 def test_a_simulated_threshold_was_not_mentioned(folder, capsys):

@@ -8,8 +8,7 @@ import zipfile
 
 import numpy as np
 
-from rfmdp.formats.archive import DIGEST, HEADER, MARK, sign, write_archive
-from rfmdp.record import to_record
+from rfmdp.formats.files import DIGEST, HEADER, MARK, record_of, sign, write_archive
 
 
 def record_bytes(kind, header, arrays):
@@ -22,7 +21,7 @@ def record_bytes(kind, header, arrays):
 
 def saved_bytes(obj):
     """Return the file of an object."""
-    return record_bytes(*to_record(obj))
+    return record_bytes(*record_of(obj))
 
 
 def rewritten(content, change, compression=zipfile.ZIP_STORED):

@@ -13,9 +13,7 @@ import pytest
 import rfmdp as rf
 from formats.forge import npy, npy_header, record_bytes, rewritten, saved_bytes, with_header, zipped
 from rfmdp.errors import FileError
-from rfmdp.formats.archive import HEADER
-from rfmdp.formats.files import load
-from rfmdp.record import to_record
+from rfmdp.formats.files import HEADER, load, record_of
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +139,7 @@ def test_entries_that_share_their_bytes(tmp_path):
             archive.filelist.append(entry)
             archive.NameToInfo[entry.filename] = entry
         archive.comment = b"rfmdp sha256 " + b"0" * 64
-    from rfmdp.formats.archive import sign
+    from rfmdp.formats.files import sign
 
     sign(file)
     refused(tmp_path, file.getvalue(), "would unpack to")
@@ -155,7 +153,7 @@ def test_entries_that_stand_twice(tmp_path):
         archive.comment = b"rfmdp sha256 " + b"0" * 64
         archive.writestr(HEADER, "{}")
         archive.writestr(HEADER, "{}")
-    from rfmdp.formats.archive import sign
+    from rfmdp.formats.files import sign
 
     sign(file)
     refused(tmp_path, file.getvalue(), "is damaged")
@@ -184,7 +182,7 @@ SETS = [
 @pytest.mark.parametrize(("name", "array", "words"), SETS)
 def test_altered_numbers(tmp_path, model, name, array, words):
     """A model in a file is validated like one that was built, its sets included."""
-    kind, header, arrays = to_record(model)
+    kind, header, arrays = record_of(model)
     assert name in arrays
     refused(tmp_path, record_bytes(kind, header, arrays | {name: array}), words)
 
@@ -214,7 +212,7 @@ SOLUTIONS = [
 @pytest.mark.parametrize(("changes", "new", "words"), SOLUTIONS)
 def test_altered_solutions(tmp_path, model, changes, new, words):
     """The fields of a solution have their types and fit its model."""
-    kind, header, arrays = to_record(rf.solve(model, rf.Spec(rf.Reach("goal"))))
+    kind, header, arrays = record_of(rf.solve(model, rf.Spec(rf.Reach("goal"))))
     changed = json.loads(json.dumps(header | changes))
     refused(tmp_path, record_bytes(kind, changed, arrays | new), words)
 

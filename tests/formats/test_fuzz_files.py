@@ -16,11 +16,10 @@ import pytest
 import rfmdp as rf
 from formats.forge import record_bytes
 from rfmdp.errors import RfmdpError
-from rfmdp.formats.files import load
+from rfmdp.formats.files import load, record_of
 from rfmdp.learning.methods import StopWhen
 from rfmdp.model.validate import validate
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.record import to_record
 from rfmdp.sets.families import bounds
 
 JUNK = [
@@ -69,7 +68,7 @@ def records():
     one_sided = rf.solve(box, rf.Spec(rf.Reach("goal")), inner=rf.IntervalArithmetic())
     run = rf.learn(small, rf.Spec(rf.Reach("goal")), length=3, stop=StopWhen(trajectories=50))
     objects = [model, box, *solutions, one_sided, solutions[0].policy, run]
-    return [to_record(obj) for obj in objects]
+    return [record_of(obj) for obj in objects]
 
 
 def paths(tree, at=()):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp import memory
-from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError
+from rfmdp.errors import FileError, ModelError, ResourceError
 from rfmdp.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -110,14 +110,10 @@ def test_dtmc_transitions_with_different_actions(tmp_path):
 
 
 def test_deadlocks(tmp_path):
-    """A state without transitions gets a self-loop and the label."""
+    """A state without transitions is refused."""
     stem = write(tmp_path, tra="3 1 2\n1 0 0 0.5 a\n1 0 2 0.5 a\n", lab='0="init"\n1: 0\n')
-    stem = write(tmp_path, trew="3 1 2\n1 0 0 3\n1 0 2 3\n")
-    with pytest.warns(PrismWarning, match=r"2 state\(s\) have no transition, the first is 0"):
-        model = read_prism_explicit(stem)
-    assert model.label("deadlock").tolist() == [True, False, True]
-    assert rows_of(model)[0] == (0, "", {0: (1.0, 1.0)})
-    assert model.rewards[""].row.tolist() == [0.0, 3.0, 0.0]
+    with pytest.raises(ModelError, match="must have a transition, but 2 have none, the first is 0"):
+        read_prism_explicit(stem)
 
 
 def test_several_reward_structures(tmp_path):
@@ -206,7 +202,7 @@ def test_transition_rewards_of_an_mdp(tmp_path):
     with pytest.raises(FileError, match="as many numbers as that of the transitions"):
         read_prism_explicit(stem)
     write(tmp_path, trew="2 3 1\n1 1 1 3\n")
-    with pytest.raises(FileError, match=r"m\.trew:2: The state has no choice 1"):
+    with pytest.raises(FileError, match=r"m\.trew:2: The model has no such transition"):
         read_prism_explicit(stem)
 
 

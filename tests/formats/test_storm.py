@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -132,13 +132,6 @@ def test_other_models_are_refused(tmp_path):
 
 def test_without_stormpy(gamble, monkeypatch):
     """The error says which extra to install."""
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "stormpy":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "stormpy", None)
     with pytest.raises(UnsupportedError, match=r"rfmdp\[storm\]"):
         to_stormpy(gamble)

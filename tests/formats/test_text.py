@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.errors import FileError
-from rfmdp.formats.text import Text
+from rfmdp.formats.table import Text
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 spellings = st.one_of(
@@ -63,12 +63,6 @@ def test_words_are_those_of_a_pattern(text_of, content):
         if not line.lstrip(" \t\r").startswith("#"):
             expected += [(number, word) for word in re.findall(r"[^ \t\r\n]+", line)]
     assert words_of(text_of(content)) == expected
-
-
-def test_protected_words(text_of):
-    """Blanks beside brackets and commas belong to the word."""
-    words = words_of(text_of("a [ 1, [2 ,3] ] x\nb"))
-    assert words == [(1, "a"), (1, "[1,[2,3]]"), (1, "x"), (2, "b")]
 
 
 @pytest.mark.parametrize("word", ["1.0", "x", "-", "1_0", "9" * 30, "9" * 5000, "true"])

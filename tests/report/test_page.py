@@ -20,9 +20,9 @@ from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import StopWhen, find_method
+from rfmdp.model.derived import reached
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
-from rfmdp.policies.explain import reached
 from rfmdp.report.page import _single, explorer, write_report
 from rfmdp.solving import solve
 
@@ -57,8 +57,8 @@ def test_explorer_has_the_values_and_the_moves():
 def test_reached_states_are_the_nearest():
     """With a limit, states are taken in order of their distance from the first one."""
     solution = solve(walk(), SPEC)
-    full = reached(solution, 100, 1000)
-    assert np.array_equal(reached(solution, 2, 1000), full[:2])
+    full = reached(walk(), solution.policy.rows, walk().initial, 100, 1000)
+    assert np.array_equal(reached(walk(), solution.policy.rows, walk().initial, 2, 1000), full[:2])
     assert len(np.unique(full)) == len(full)
 
 
@@ -153,10 +153,12 @@ def test_an_explorer_that_is_left_out_is_named(tmp_path):
 
 def test_what_is_no_result_is_refused(tmp_path):
     """A page of something else is not written at all."""
-    with pytest.raises(UnsupportedError, match="solutions and learning runs, not a"):
+    with pytest.raises(
+        UnsupportedError, match=r"must be solutions or learning runs, .* got FactoredMDP"
+    ):
         write_report([walk()], tmp_path / "page.html")
     for nothing in ([], 3):
-        with pytest.raises(UnsupportedError, match="write_report: must be a list with a result"):
+        with pytest.raises(UnsupportedError, match="write_report: must be solutions"):
             write_report(nothing, tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 

@@ -11,14 +11,13 @@ from outer.games import random_model
 from outer.pairs import ParityPairs, pairs_of
 from rfmdp.answers.answer import check
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.files import load, save
+from rfmdp.formats.files import load, record_of, save
 from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Parity, Spec
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.solution import Status
 from rfmdp.policies.induced import NatureChoice, induced_model
-from rfmdp.record import to_record
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.temporal.hoa import HoaAutomaton, translate
@@ -167,7 +166,7 @@ def test_sets_that_nature_does_not_have_are_found(seed):
         replace(sets, places=sets.places + 10**6),
         replace(sets, lower=1.0 - sets.upper, upper=1.0 - sets.lower),
     ):
-        kind, header, arrays = to_record(replace(solution, restriction=forged))
+        kind, header, arrays = record_of(replace(solution, restriction=forged))
         assert not verdict_of(kind, header, arrays).valid
 
 
@@ -315,7 +314,7 @@ def test_the_checker_proves_what_holds_almost_surely(seed, players):
     model, priority = games(seed)
     pairs = pairs_of(ParityPairs, model, priority, *players)
     assume(pairs is not None)
-    _, header, arrays = to_record(model)
+    _, header, arrays = record_of(model)
     pulls = [1 if pull is MAX else -1 for pull in players]
     game = Game(read_model(header, Fields(arrays)), *pulls, None)
     for sign, side in ((1, MAX), (-1, MIN)):
@@ -329,7 +328,7 @@ def test_a_forged_region_is_found():
     model = FactoredMDP.from_rows(T1, [COIN, ANY], labels={"a": [True, False, False, True, False]})
     solution = solve(model, 'Pmaxmin=? [ G F "a" ]', automaton=HoaAutomaton(ALWAYS_AGAIN))
     assert verify(solution).valid
-    kind, header, arrays = to_record(solution)
+    kind, header, arrays = record_of(solution)
     arrays = {name: np.array(array) for name, array in arrays.items()}
     for name in ("lower", "upper", "value", "witness.lower", "witness.upper"):
         arrays[name][:] = 1.0

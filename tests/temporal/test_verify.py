@@ -7,10 +7,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from outer.games import random_model
-from rfmdp.formats.files import load, save
+from rfmdp.formats.files import load, record_of, save
 from rfmdp.language.build import parse_prism
 from rfmdp.objective import Spec, Temporal
-from rfmdp.record import to_record
 from rfmdp.solving import solve
 from rfmdp.temporal.formula import Kind, Progression
 from rfmdp.verification.solution import verdict_of, verify
@@ -63,7 +62,7 @@ def test_what_the_solver_proves_the_checker_proves(seed, tree, players):
 
 def forged(name, robot, change):
     """Return the verdict about a result after a change of its header or arrays."""
-    kind, header, arrays = to_record(solve(robot, PROPERTIES[name]))
+    kind, header, arrays = record_of(solve(robot, PROPERTIES[name]))
     header = copy.deepcopy(header)
     arrays = {key: np.array(array) for key, array in arrays.items()}
     change(header, arrays)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rfmdp.formats.files import solution_to_record
+from rfmdp.formats.records import solution_to_record
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import LpBall
 from rfmdp.solving import solve

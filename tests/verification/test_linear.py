@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rfmdp.formats.model_records import model_to_record
+from rfmdp.formats.records import model_to_record
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Spec
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton

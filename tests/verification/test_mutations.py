@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from outer.random_specs import specs, tiny_model
-from rfmdp.formats.files import solution_from_record, solution_to_record
+from rfmdp.formats.records import solution_from_record, solution_to_record
 from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import Form, pose

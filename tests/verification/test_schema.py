@@ -10,7 +10,8 @@ from learning.tiny import REACH, two_arms
 from rfmdp import record as records
 from rfmdp.errors import FileError
 from rfmdp.formats import archive
-from rfmdp.formats.files import load, save, solution_to_record
+from rfmdp.formats.files import load, save
+from rfmdp.formats.records import solution_to_record
 from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import StopWhen

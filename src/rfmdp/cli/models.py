@@ -19,7 +19,7 @@ from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli import arguments as args, terminal
 from rfmdp.domains import DOMAINS, Domain, find
 from rfmdp.errors import FileError, ModelError, RfmdpError
-from rfmdp.formats.archive import load_record
+from rfmdp.formats.files import load_record
 from rfmdp.language.check import Work, model_type
 from rfmdp.language.parse import parse_model
 from rfmdp.language.source import read_text

@@ -189,7 +189,7 @@ def simulate(
         scene = scene_of(subject, chosen, spec, choice)
     with terminal.showing_progress("simulating"):
         simulation = scene.simulate(length, trajectories, seed)
-    _say_what_is_missing(question, simulation, scene.measured.discount)
+    _say_what_is_missing(question, simulation, scene.discount)
     if record is not None:
         data = scene.record(simulation.length, simulation.trajectories, seed)
         write_log(scene.behind, data, record)

@@ -259,16 +259,12 @@ def domain(
 
     Parameters
     ----------
-    name
-        One of `DOMAINS`.
-    instance
-        "published" (the model behind the published solving table), "textbook" (as the paper's prose
-        describes it) or "learning" (the smaller one of the published learning experiments).
-    radius
-        L-infinity radius of the uncertainty; in the instance "published" with the published
+    name : One of `DOMAINS`.
+    instance : "published" (the model behind the published solving table), "textbook" (as the
+        paper's prose describes it) or "learning" (that of the published learning experiments).
+    radius : L-infinity radius of the uncertainty; in the instance "published" with the published
         oddities of the bounds, elsewhere as `with_radius` does it.
-    constants
-        Values for constants of the file, over those of the instance.
+    constants : Values for constants of the file, over those of the instance.
     """
     settings = {"instance": instance, "radius": radius, **constants}
     return written(with_sets(name, settings, build_model(checked_domain(name, settings))))

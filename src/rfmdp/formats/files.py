@@ -1,65 +1,52 @@
 """Save and load models, results and policies: one file each, checked, written atomically.
 
-`archive` says what is inside a file. A file is written beside its final place and moved there when
-it is complete, so a reader sees the old file or the new one, also if writing is interrupted. A
-solution is stored with its model, so that it can be verified from the one file. What comes back is
-checked in full: a record may have been altered since.
+A file is a zip archive without compression: `header.json` and one `.npy` array per entry, nothing
+pickled. The last 64 bytes are the SHA-256 digest of all others, so that a file altered anywhere is
+noticed. That is no proof of good will: whoever alters a file can sign it again. So nothing in it is
+believed before it is checked: an archive never unpacks to more than its own size, an array to no
+more than its entry has, and `records` looks at what they say.
 
 A further type needs two things: a registration of `to_record` in its own module, and an entry in
 `READERS`, which names the function that makes the object again.
-
->>> @to_record.register  # doctest: +SKIP
-... def _(policy: Policy) -> Record:
-...     return "policy", {"horizon": 3}, {"choices": policy.choices}
 """
 
 from __future__ import annotations
 
-import importlib
+import hashlib
 import json
+import math
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+import zipfile
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from tokenize import TokenError
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from rfmdp import objective as objectives
+from rfmdp import __version__
 from rfmdp.errors import FileError, ResourceError, RfmdpError
-from rfmdp.formats.archive import load_record, sign, write_archive
-from rfmdp.formats.model_records import (
-    lattice_from_record,
-    lattice_to_record,
-    model_from_record,
-    model_to_record,
-)
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.derived import Restriction
-from rfmdp.model.lattice import LatticeMDP, written
-from rfmdp.objective import SETS, Direction, Objective, Parity, Spec, Temporal, TemporalReward
-from rfmdp.outer.problem import where
-from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.record import Record, field, inside, texts, to_record
-from rfmdp.state_sets import NamedStates, PathFormula
-from rfmdp.temporal.formula import Kind
-from rfmdp.temporal.product import Product, Table, product_of_pairs
-from rfmdp.types import AnyArray, FloatArray
+from rfmdp.memory import require_memory
+from rfmdp.record import Record, field, to_record
+from rfmdp.types import AnyArray
 from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
+RECORDS = "rfmdp.formats.records"  # loaded when an object is saved or made
 READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
-    "model": "rfmdp.formats.model_records:model_from_record",
-    "solution": "rfmdp.formats.files:solution_from_record",
-    "policy": "rfmdp.formats.files:policy_from_record",
+    "model": f"{RECORDS}:model_from_record",
+    "solution": f"{RECORDS}:solution_from_record",
+    "policy": f"{RECORDS}:policy_from_record",
     "learning run": "rfmdp.learning.run:run_from_record",
 }
-AUTOMATON = ("letters", "delta", "priority", "decided")
-PAIRS = ("states", "memory", "start")
-OBJECTIVES = (
-    "Reach", "Until", "BudgetUntil", "Globally", "Next", "ReachReward", "Cumulative",
-    "Instantaneous", "Discounted", "Total", "LongRunAverage", "LongRunShare",
-)  # fmt: skip
+FORMAT = "rfmdp"
+FORMAT_VERSION = 3  # history: docs/formats.md
+HEADER = "header.json"
+MARK = b"rfmdp sha256 "
+DIGEST = 64  # hexadecimal digits at the end of a file
+BLOCK = 1 << 22
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of all entries: equal objects give equal files
+KINDS = "biufU"  # of arrays: booleans, numbers and texts
 
 
 def save(obj: object, path: str | os.PathLike[str]) -> None:
@@ -67,12 +54,18 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
 
     Raises UnsupportedError if the type has no record, FileError if the file cannot be written.
     """
-    record = to_record(obj)
+    record = record_of(obj)
     with replacing(path) as temporary, temporary.open("x+b") as file:
         write_archive(file, record)
         sign(file)
         file.flush()
         os.fsync(file.fileno())
+
+
+def record_of(obj: object) -> Record:
+    """Return (kind, header, arrays) of an object, as `to_record` does once all are registered."""
+    import_module(RECORDS)
+    return to_record(obj)
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
@@ -87,16 +80,13 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """
     place = Path(path)
     content, header, arrays = load_record(place)
-    if kind not in (None, content):
-        raise FileError(f"{place}: must hold a {kind}, holds a {content}; give another file.")
-    if content not in READERS:
-        raise FileError(
-            f"{place}: holds a {content}, which this version of rfmdp cannot read; it reads: "
-            f"{', '.join(sorted(READERS))}."
-        )
+    wanted = sorted(READERS) if kind is None else [kind]
+    if content not in wanted:
+        listed = " or ".join(wanted)
+        raise FileError(f"{place}: must hold a {listed}, holds a {content}; give another file.")
     module, function = READERS[content].split(":")
     try:
-        return getattr(importlib.import_module(module), function)(header, arrays)
+        return getattr(import_module(module), function)(header, arrays)
     except KeyError as error:
         raise FileError(f"{place}: holds a {content} without {error}; make it again.") from error
     except ResourceError:
@@ -113,211 +103,129 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         ) from error
 
 
-@to_record.register
-def policy_to_record(policy: Policy) -> Record:
-    """Return (kind, header, arrays) of a policy."""
-    return "policy", {}, {"rows": policy.rows}
-
-
-def policy_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Policy:
-    """Return the policy of a record; whether it fits a model is told where it is used."""
-    return Policy(_rows(arrays["rows"]).astype(np.int64))
-
-
-def _rows(rows: AnyArray, states: int | None = None) -> AnyArray:
-    """Return what a policy chooses, which must be a number for every step and state."""
-    fits = rows.ndim == 2 and rows.dtype.kind in "iu" and not np.any(rows < 0)
-    if not fits or states not in (None, rows.shape[1]):
-        raise FileError(
-            f"policy must be integers >= 0 of the shape (steps, {states or 'states'}), got "
-            f"{rows.dtype} of shape {rows.shape}"
-        )
-    return rows
-
-
-@to_record.register
-def solution_to_record(solution: Solution) -> Record:
-    """Return (kind, header, arrays) of a solution and its model."""
-    product, model = solution.product, solution.model
-    if product is not None:
-        model = replace(product.base, provenance=model.provenance)
-    if isinstance(model, LatticeMDP):
-        model_header, model_arrays = lattice_to_record(model)
-    else:
-        _, model_header, model_arrays = model_to_record(written(model))
-    described, sets, words = _describe(solution)
-    header = {
-        "model": model_header,
-        "objective": described,
-        "texts": words,
-        "agent": solution.spec.agent.name,
-        "nature": solution.spec.nature.name,
-        "method": solution.method,
-        "status": solution.status.name,
-        "precision": solution.precision,
-        "measure": solution.measure,
-        "subject": solution.subject,
-        "stats": asdict(solution.stats),
-        "witness": solution.witness is not None,
+def write_archive(file: BinaryIO, record: Record) -> None:
+    """Write a record, with a place for the digest at its end."""
+    kind, header, arrays = record
+    top = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "kind": kind,
+        "package_version": __version__,
+        "arrays": list(arrays),
+        "content": header,
     }
-    arrays = {f"model.{name}": array for name, array in model_arrays.items()} | sets
-    arrays |= {"value": solution.value, "policy": solution.policy.rows}
-    witness = solution.witness or (None, None)
-    optional = {
-        "lower": solution.lower, "upper": solution.upper, "witness.lower": witness[0],
-        "witness.upper": witness[1], "interest": solution.interest, "block": solution.block,
-        **{f"restriction.{n}": getattr(solution.restriction, n, None)
-           for n in Restriction.__slots__},
-    }  # fmt: skip
-    arrays |= {name: array for name, array in optional.items() if array is not None}
-    if product is not None:
-        header["product"], product_arrays = _describe_product(product)
-        arrays |= {f"product.{name}": array for name, array in product_arrays.items()}
-    return "solution", header, arrays
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = MARK + b"0" * DIGEST
+        archive.writestr(zipfile.ZipInfo(HEADER, EPOCH), json.dumps(top, indent=1))
+        for i, array in enumerate(arrays.values()):
+            entry = zipfile.ZipInfo(f"{i}.npy", EPOCH)
+            with archive.open(entry, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Solution:
-    """Return the solution of a record, whose parts must fit each other.
+def sign(file: BinaryIO) -> None:
+    """Replace the last bytes of a file by the digest of the others."""
+    file.flush()
+    length = file.seek(0, os.SEEK_END) - DIGEST
+    digest = _digest(file, length)
+    file.seek(length)
+    file.write(digest)
 
-    Whether its claims hold is the question of `verify`.
+
+def load_record(path: str | os.PathLike[str]) -> Record:
+    """Return what is in a file, checked but not yet made an object.
+
+    Raises
+    ------
+    FileError
+        If anything in it is not as `write_archive` and `sign` leave it.
     """
-    model_arrays, model_header = inside("model.", arrays), field(header, "model", dict)
-    by_factors = model_header.get("kind") == "lattice"
-    model: FactoredMDP | LatticeMDP = (lattice_from_record if by_factors else model_from_record)(
-        model_header, model_arrays
-    )
-    product = None
-    if "product" in header:
-        product = _product(
-            field(header, "product", dict), written(model), inside("product.", arrays)
-        )
-        model = product.model
-    objective = _objective(header, arrays, product)
-    for states in objective.sets.values():
-        where(model, states)
-    if hasattr(objective, "reward"):
-        model.reward(objective.reward_name)
-    bounds = {
-        name: _numbers(name, arrays[name], model.states * (objective.layers if "." in name else 1))
-        for name in ("value", "lower", "upper", "witness.lower", "witness.upper")
-        if name in arrays or name == "value"
-    }
-    rows = _rows(arrays["policy"], model.states)
-    if isinstance(model, LatticeMDP):  # its rows are actions
-        if rows.max(initial=0) >= len(model.actions):
-            raise FileError("policy must choose actions of the model")
-    elif np.any((rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])):
-        raise FileError("policy must choose rows of the states themselves")
-    else:
-        rows = rows.astype(np.int64)
-    restriction = None
-    if "restriction.places" in arrays:
-        restriction = Restriction(**inside("restriction.", arrays))
-        restriction.on(written(model))  # whether they fit
-    agent, nature = (Direction[field(header, name, str)] for name in ("agent", "nature"))
-    counts = dict(field(header, "stats", dict))
-    seconds = {str(k): float(v) for k, v in field(counts, "seconds", dict).items()}
-    counts = {f.name: field(counts, f.name, int) for f in fields(Stats) if f.name != "seconds"}
-    sides = bounds.get("witness.lower"), bounds.get("witness.upper")
-    return Solution(
-        model, Spec(objective, agent, nature), field(header, "method", str),
-        Status[field(header, "status", str)], bounds.get("lower"), bounds.get("upper"),
-        bounds["value"], Policy(rows), field(header, "precision", float),
-        Stats(**counts, seconds=seconds), sides if field(header, "witness", bool) else None,
-        field(header, "measure", str),
-        where(model, arrays["interest"]) if "interest" in arrays else None,
-        field(header, "subject", str), product, arrays.get("block"), restriction,
-    )  # fmt: skip
-
-
-def _numbers(name: str, values: AnyArray, states: int) -> FloatArray:
-    """Return an array that must have a number per state."""
-    if values.shape != (states,) or values.dtype != np.float64 or np.isnan(values).any():
-        raise FileError(
-            f"{name} must have one number per state ({states}), got {values.dtype} of shape "
-            f"{values.shape}"
-        )
-    return values
-
-
-def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray], dict[str, str]]:
-    """Return an objective as plain values; sets other than labels become arrays, with their text.
-
-    The texts are for people only.
-    """
-    objective = solution.spec.objective
-    plain: dict[str, Any] = {"type": type(objective).__name__}
-    arrays, words = {}, {}
-    for member in fields(objective) if not isinstance(objective, Parity) else ():
-        content = getattr(objective, member.name)
-        if member.name in SETS and solution.product is not None:
-            continue  # the automaton tells
-        if member.name in SETS and not isinstance(content, str):
-            arrays[f"states.{member.name}"] = where(solution.model, content)
-            if hasattr(content, "text"):
-                words[member.name] = str(content.text)
-        elif member.name != "formula":
-            plain[member.name] = content
-    return plain, arrays, words
-
-
-def _objective(
-    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], product: Product | None
-) -> Objective:
-    """Return the objective of its description; that on a product is one of its formula."""
-    plain, words = dict(field(header, "objective", dict)), field(header, "texts", dict)
-    name = plain.pop("type")
-    if product is not None:
-        if name == "ReachReward":
-            return product.objective(TemporalReward(product.formula, plain.get("reward")))
-        return product.objective(Temporal(product.formula))
-    if name not in OBJECTIVES:
-        raise FileError(f"this version does not know the objective {name!r}")
-    for member in SETS:
-        if (states := arrays.get(f"states.{member}")) is not None:
-            named = member in words
-            plain[member] = NamedStates(field(words, member, str), states) if named else states
-    made: Objective = getattr(objectives, name)(**plain)
-    return made
-
-
-def _describe_product(product: Product) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Return what makes a product of its base: the formula, the automaton, the pairs of states."""
-    formula, table = product.formula, product.table
-    words = {
-        "text": formula.text,
-        "tree": json.loads(json.dumps(formula.tree)),
-        "atoms": list(formula.names),
-    }
-    header = {
-        "formula": words, "supplied": product.kind is Kind.GENERAL, "kind": product.kind.name,
-        "names": list(table.names),
-    }  # fmt: skip
-    arrays: dict[str, AnyArray] = {
-        f"atom.{k}": where(product.base, atom) for k, atom in enumerate(formula.atoms)
-    }
-    arrays |= {name: getattr(product, name) for name in PAIRS}
-    return header, arrays | {f"automaton.{name}": getattr(table, name) for name in AUTOMATON}
-
-
-def _product(
-    header: Mapping[str, Any], base: FactoredMDP, arrays: Mapping[str, AnyArray]
-) -> Product:
-    """Return the product that a record describes."""
-    words = field(header, "formula", dict)
-    named = enumerate(texts(words, "atoms"))
-    atoms = tuple(NamedStates(name, arrays[f"atom.{k}"]) for k, name in named)
-    tree = None if words["tree"] is None else _nested(words["tree"])
-    formula = PathFormula(field(words, "text", str), tree, atoms)
-    automaton = {name: arrays[f"automaton.{name}"] for name in AUTOMATON}
-    table = Table(**automaton, names=tuple(texts(header, "names")))
-    kind = Kind[field(header, "kind", str)]
+    place = Path(path)
     try:
-        pairs = arrays["states"], arrays["memory"], arrays["start"]
-        return product_of_pairs(base, pairs, formula, table, kind)
-    except IndexError as error:
-        raise FileError(f"product: its parts must fit each other ({error})") from None
+        with place.open("rb") as file:
+            _check_digest(file)
+            with zipfile.ZipFile(file) as archive:
+                size, length = 0, file.seek(0, os.SEEK_END)
+                for entry in archive.infolist():
+                    size += entry.file_size
+                    if size > length or entry.compress_type != zipfile.ZIP_STORED:
+                        raise ValueError(
+                            f"it would unpack to more than its {length:,} bytes; files of rfmdp "
+                            "are not compressed"
+                        )
+                require_memory(size, f"{place}: its arrays")
+                kind, content, names = _read_header(archive)
+                arrays = {n: _read_array(archive, f"{i}.npy") for i, n in enumerate(names)}
+    except ResourceError:
+        raise
+    except FileError as error:
+        raise FileError(f"{place}: {error}") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
+    except (
+        zipfile.BadZipFile, NotImplementedError, LookupError, ValueError, EOFError, RecursionError,
+        MemoryError, RuntimeError, OverflowError, SyntaxError, TokenError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FileError(f"{place}: is damaged ({reason}); make it again.") from error
+    return kind, content, arrays
 
 
-def _nested(tree: Any) -> Any:
-    return tuple(_nested(child) for child in tree) if isinstance(tree, list) else tree
+def _read_header(archive: zipfile.ZipFile) -> tuple[str, dict[str, Any], list[str]]:
+    """Return the kind, the content and the names of the arrays that a header tells."""
+    top = json.loads(archive.read(HEADER))
+    if field(top, "format", str) != FORMAT:
+        raise FileError("is not a file of rfmdp.")
+    version, names = field(top, "format_version", int), field(top, "arrays", list)
+    if version != FORMAT_VERSION:
+        advice = "upgrade rfmdp" if version > FORMAT_VERSION else "make it again"
+        raise FileError(
+            f"was written by rfmdp {top.get('package_version')!s:.20} in format version {version}; "
+            f"this is rfmdp {__version__}, which reads version {FORMAT_VERSION}; {advice}, or use "
+            "that rfmdp."
+        )
+    count = len(archive.infolist()) - 1
+    texts = all(isinstance(name, str) for name in names)
+    if not texts or not len(names) == len(set(names)) == count:
+        raise ValueError(f"the header names {len(names)} arrays, needs {count} different names")
+    return field(top, "kind", str), field(top, "content", dict), names
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
+    """Return an array whose declared size is that of its entry."""
+    with archive.open(name) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} must have version 1.0 of NumPy's format")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        data = bytearray(stream.read())  # so that the array may be written to
+    size = math.prod(shape) * dtype.itemsize
+    plain = dtype.kind in KINDS and not dtype.shape and not fortran
+    if not plain or size != len(data) or any(side < 0 for side in shape):
+        raise ValueError(
+            f"{name} declares {size:,} bytes of {dtype} in the shape {shape}, has {len(data):,}; "
+            "it must hold numbers, booleans or texts in C order"
+        )
+    return np.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def _digest(file: BinaryIO, length: int) -> bytes:
+    """Return the digest of the first bytes of a file."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    for start in range(0, length, BLOCK):
+        digest.update(file.read(min(BLOCK, length - start)))
+    return digest.hexdigest().encode()
+
+
+def _check_digest(file: BinaryIO) -> None:
+    """Raise a FileError unless a file is whole and unchanged."""
+    length = file.seek(0, os.SEEK_END) - DIGEST
+    file.seek(max(0, length - len(MARK)))
+    if file.read(len(MARK)) != MARK:
+        raise FileError(
+            "is not a file of rfmdp, or truncated: no checksum at its end; give one that `-o`, or "
+            "`save` in Python, wrote; `open_model` reads models of other tools."
+        )
+    if file.read() != _digest(file, length):
+        raise FileError("is damaged: its checksum is wrong; make it again.")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType, ModuleType
@@ -21,11 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.table import ModelTable, make_model
-from rfmdp.formats.text import Text
+from rfmdp.formats.table import Columns, Text, make_model
 from rfmdp.formats.umb import read_umb, write_umb
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.ragged import owners, segment_lengths
+from rfmdp.ragged import owners, segment_lengths, starts
 
 REWARD = "reward"  # name of the reward structure
 
@@ -43,19 +43,13 @@ def from_matrices(
 
     Parameters
     ----------
-    transitions
-        (A, S, S), or a sequence of A matrices (S, S), dense or of SciPy: entry (s, t) of matrix a
-        is the probability to go from s to t. A row of zeros says that s does not have action a.
-    rewards
-        (S,) per state, or (S, A) per state and action. Paid when the action is taken.
-    upper
-        As `transitions`, the upper bounds of probabilities; `transitions` are the lower ones then.
-    initial
-        Initial state or states.
-    actions
-        Names; by default a0, a1, ...
-    labels
-        (S,) truth values by name.
+    transitions : (A, S, S), or a sequence of A matrices (S, S), dense or of SciPy: entry (s, t) of
+        matrix a is the probability to go from s to t. A row of zeros: s does not have action a.
+    rewards : (S,) per state, or (S, A) per state and action. Paid when the action is taken.
+    upper : As `transitions`, the upper bounds of probabilities; `transitions` are the lower ones.
+    initial : Initial state or states.
+    actions : Names; by default a0, a1, ...
+    labels : (S,) truth values by name.
 
     Raises
     ------
@@ -75,11 +69,6 @@ def from_matrices(
     if high.shape != low.shape:
         raise ModelError("upper: must have as many matrices of the same shape as `transitions`.")
     enabled = segment_lengths(high.indptr).reshape(states, number) > 0
-    if not enabled.any(axis=1).all():
-        raise ModelError(
-            "from_matrices: every state must have an action, but all rows of state "
-            f"{int(np.argmin(enabled.any(axis=1)))} are zero."
-        )
     rows = np.flatnonzero(enabled)
     ptr = high[rows].indptr.astype(np.int64)
     lower = np.asarray(low[owners(high.indptr.astype(np.int64)), high.indices]).reshape(-1)
@@ -98,12 +87,17 @@ def from_matrices(
     names = tuple(f"a{i}" for i in range(number)) if actions is None else tuple(actions)
     if len(names) != number:
         raise ModelError(f"actions: must name {number} actions, found {len(names)}.")
-    columns = ModelTable(
-        states, rows // number, ptr, high.indices.astype(np.int64), lower, high.data,
-        rows % number, names, np.atleast_1d(np.asarray(initial, dtype=np.int64)),
-        {name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()}, paid,
+    columns = Columns(
+        starts(enabled.sum(axis=1)), ptr, high.indices.astype(np.int64), lower, high.data,
+        rows % number, names,
     )  # fmt: skip
-    return make_model(columns, "from_matrices")
+    return make_model(
+        columns,
+        "from_matrices",
+        initial=np.atleast_1d(np.asarray(initial, dtype=np.int64)),
+        labels={name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()},
+        rewards=paid,
+    )
 
 
 def _stacked(name: str, matrices: Any) -> Any:
@@ -112,14 +106,13 @@ def _stacked(name: str, matrices: Any) -> Any:
 
     try:
         sparse = [csr_array(matrix, dtype=np.float64) for matrix in matrices]
+        ((rows, columns),) = {matrix.shape for matrix in sparse}
+        if rows != columns:
+            raise ValueError(f"found {rows} x {columns}")
     except (TypeError, ValueError) as error:
-        raise ModelError(f"{name}: must be matrices of numbers, one per action ({error}).") from (
-            error
-        )
-    shapes = {matrix.shape for matrix in sparse}
-    if len(shapes) != 1 or len({*next(iter(shapes))}) != 1 or len(next(iter(shapes))) != 2:
-        raise ModelError(f"{name}: must be square matrices of one shape, found {sorted(shapes)}.")
-    rows = sparse[0].shape[0]
+        raise ModelError(
+            f"{name}: must be square matrices of numbers of one shape, one per action ({error})."
+        ) from error
     order = np.arange(len(sparse) * rows).reshape(-1, rows).T.reshape(-1)
     stacked = vstack(sparse, format="csr")[order]
     stacked.sum_duplicates()
@@ -158,10 +151,12 @@ def from_stormpy(model: Any) -> FactoredMDP:
     """
     stormpy = require_stormpy()
     kinds = stormpy.models.ModelType
-    if not model.is_sparse_model or model.model_type not in (kinds.DTMC, kinds.MDP):
-        raise UnsupportedError(f"from_stormpy needs a sparse DTMC or MDP, got {model.model_type}.")
-    if model.supports_parameters or model.is_exact:
-        raise UnsupportedError("from_stormpy needs doubles or intervals as probabilities.")
+    fits = model.is_sparse_model and model.model_type in (kinds.DTMC, kinds.MDP)
+    if not fits or model.supports_parameters or model.is_exact:
+        raise UnsupportedError(
+            "from_stormpy needs a sparse DTMC or MDP with doubles or intervals as probabilities, "
+            f"got a {type(model).__name__}."
+        )
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.umb")
         stormpy.io.export_to_umb(model, path)
@@ -199,14 +194,12 @@ def read_drn(path: str | os.PathLike[str]) -> FactoredMDP:
 def require_stormpy() -> ModuleType:
     """Return stormpy, or say how to get it."""
     try:
-        import stormpy
-        import stormpy.io
-    except ImportError as error:
+        storm = import_module("stormpy")
+        import_module("stormpy.io")
+        storm.UncertaintyResolutionMode  # noqa: B018  since 2.0
+    except (ImportError, AttributeError) as error:
         raise UnsupportedError(
-            "This needs stormpy, which is not installed; install the extra: pip install "
-            "'rfmdp[storm]'."
+            "This needs stormpy 2.0 or newer, which is not installed; install the extra: pip "
+            "install 'rfmdp[storm]'."
         ) from error
-    if not hasattr(stormpy, "UncertaintyResolutionMode"):
-        raise UnsupportedError("This needs stormpy 2.0 or newer; upgrade it.")
-    module: ModuleType = stormpy
-    return module
+    return storm

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import count, islice, repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
-from rfmdp.formats.text import TRUTH, Kind, Text
+from rfmdp.formats.table import TRUTH, Columns, Kind, Text, Written, make_model, to_columns
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import entries, find, owners, segment_all, segment_any, segment_lengths
+from rfmdp.ragged import entries, find, owners, segment_any, segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
@@ -49,19 +47,20 @@ def read_prism_explicit(path: str | os.PathLike[str]) -> FactoredMDP:
     """
     stem = os.fspath(path).removesuffix(".tra")
     text = Text(f"{stem}.tra")
-    table, rows = _read_transitions(text)
-    labels = _read_labels(Path(f"{stem}.lab"), table.states)
+    columns, rows = _read_transitions(text)
+    labels = _read_labels(Path(f"{stem}.lab"), columns.states)
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     if "deadlock" in labels and not labels["deadlock"].any():
         del labels["deadlock"]  # PRISM always lists it; every model has it
-    table = replace(
-        table,
+    return make_model(
+        columns,
+        str(text.path),
+        lambda i, message: text.fail(message, int(rows[i])),
         initial=initial,
         labels=labels,
-        rewards=_read_rewards(stem, table),
-        variables=_read_states(Path(f"{stem}.sta"), table.states),
+        rewards=_read_rewards(stem, columns),
+        **_read_states(Path(f"{stem}.sta"), columns.states),
     )
-    return make_model(table, str(text.path), lambda i, message: text.fail(message, int(rows[i])))
 
 
 def _header(text: Text) -> list[int]:
@@ -76,8 +75,8 @@ def _header(text: Text) -> list[int]:
     return list(counts)
 
 
-def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
-    """Return the table of transitions, which may come in any order, and the row of each."""
+def _read_transitions(text: Text) -> tuple[Columns, IntArray]:
+    """Return the columns of transitions, which may come in any order, and the row of each."""
     states, *choices_of_mdp, promised = _header(text)
     require_memory(64.0 * states, f"{text.path}: a model of {states} states")
     kinds: list[tuple[str, Kind]] = [
@@ -115,11 +114,9 @@ def _read_transitions(text: Text) -> tuple[ModelTable, IntArray]:
     row_actions = np.where(segment_any(action != of_row, ptr), 0, action[begin])
     named = len(begin) > 0 and bool(row_actions.all())  # then there is no need for the empty name
     lower, upper = bounds.T.copy()
-    table = ModelTable(
-        states, state, ptr, target, lower, upper, row_actions - named, tuple(names)[named:],
-        np.empty(0, np.int64),
-    )  # fmt: skip
-    return table, order
+    row_ptr = starts(np.bincount(state, minlength=states))
+    actions = tuple(names)[named:]
+    return Columns(row_ptr, ptr, target, lower, upper, row_actions - named, actions), order
 
 
 def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
@@ -136,24 +133,21 @@ def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
             "and have different names."
         )
     require_memory(float(states) * len(names), f"{path}: {len(names)} labels of {states} states")
-    holding, label, rows = list[str](), list[str](), array("q")
-    for row, (state, *numbers) in enumerate(text.rows()):
-        label += numbers
-        holding += [state] * len(numbers)
-        rows.extend([row] * len(numbers))
-    where = np.zeros((len(names), states), dtype=np.bool_)
-    columns = ((label, "label", len(names)), (holding, "state", states))
-    where[tuple(text.column(*column, rows) for column in columns)] = True
+    where, lines = np.zeros((len(names), states), dtype=np.bool_), list(text.rows())
+    holding = text.column([line[0] for line in lines], "state", states, range(len(lines)))
+    row = np.repeat(np.arange(len(lines)), [len(line) - 1 for line in lines])
+    numbers = [number for line in lines for number in line[1:]]
+    where[text.column(numbers, "label", len(names), row), holding[row]] = True
     labels = dict(zip(names, where, strict=True))
     if "init" in labels and not labels["init"].any():
         text.fail('Some state must have the label "init".')
     return labels
 
 
-def _read_states(path: Path, states: int) -> Variables:
-    """Return the variables, with the ranges that occur; none if there is no file."""
+def _read_states(path: Path, states: int) -> dict[str, Any]:
+    """Return the fields of variables, with the ranges that occur; none if there is no file."""
     if not path.exists():
-        return (), None
+        return {}
     text = Text(path, BETWEEN)
     names, first = text.words(text.head), next(text.rows(), [])
     if not names or not text.head.strip().startswith("("):
@@ -173,15 +167,15 @@ def _read_states(path: Path, states: int) -> Variables:
     valuations[numbers] = np.stack(columns, axis=1)
     fits = np.all((valuations > -MOST) & (valuations < MOST), axis=1)
     text.require(fits[numbers], lambda i: "Variables must have 32 bits at most.")
-    ends = zip(names, valuations.min(axis=0).tolist(), valuations.max(axis=0).tolist(), boolean,
-               strict=True)  # fmt: skip
-    variables = [
-        Variable(n, 0, 1, True) if b else Variable(n, low, high) for n, low, high, b in ends
-    ]
-    return tuple(variables), valuations.astype(np.int32)
+    lows, highs = valuations.min(axis=0).tolist(), valuations.max(axis=0).tolist()
+    variables = tuple(
+        Variable(name, 0, 1, True) if true else Variable(name, low, high)
+        for name, low, high, true in zip(names, lows, highs, boolean, strict=True)
+    )
+    return {"variables": variables, "valuations": valuations.astype(np.int32)}
 
 
-def _read_rewards(stem: str, table: ModelTable) -> dict[str, Rewards]:
+def _read_rewards(stem: str, table: Columns) -> dict[str, Rewards]:
     """Return the structures: of `STEM.srew` and `.trew`, or of `STEM1.srew`, `STEM1.trew`, ..."""
     alone = any(Path(f"{stem}{ending}").exists() for ending in (".srew", ".trew"))
     rewards: dict[str, Rewards] = {}
@@ -200,27 +194,25 @@ def _read_rewards(stem: str, table: ModelTable) -> dict[str, Rewards]:
     return rewards
 
 
-def _transition_rewards(text: Text, table: ModelTable) -> tuple[str, FloatArray]:
+def _transition_rewards(text: Text, table: Columns) -> tuple[str, FloatArray]:
     """Return the name of a structure and what rows pay; a row's transitions must pay the same."""
     columns, name = _paid(text, [("source", table.states), ("target", table.states)])
     source, *choice, target, paid = columns
-    if not choice and table.choices.max(initial=0) > 0:
+    if not choice and table.rows > table.states:
         text.fail("The header must have as many numbers as that of the transitions.")
     number = choice[0] if choice else np.zeros(len(source), dtype=np.int64)
     row = table.row_ptr[source] + number
-    exists = row < table.row_ptr[source + 1]
-    text.require(exists, lambda i: f"The state has no choice {number[i]}.")
-    of_row = owners(table.successor_ptr)
-    keys, entry = np.unique(of_row * table.states + table.successors, return_inverse=True)
-    at = find(keys, row * table.states + target)
-    text.require(at >= 0, lambda i: "The model has no such transition.")
-    of_key = np.zeros(len(keys))
-    of_key[at] = paid
-    of_entry = of_key[entry]
-    rewards = of_entry[table.successor_ptr[:-1]]
-    alike = segment_all(of_entry == rewards[of_row], table.successor_ptr)
+    keys = row * table.states + target
+    known = np.unique(owners(table.successor_ptr) * table.states + table.successors)
+    exists = (row < table.row_ptr[source + 1]) & (find(known, keys) >= 0)
+    text.require(exists, lambda i: "The model has no such transition.")
+    ours, listed = (
+        np.bincount(k // table.states, minlength=table.rows) for k in (known, np.unique(keys))
+    )
+    rewards = np.zeros(table.rows)
+    rewards[row] = paid
     text.require(
-        alike[row],
+        (paid == rewards[row]) & ((paid == 0.0) | (ours == listed)[row]),
         lambda i: (
             "The rewards of all transitions of a row must be equal, those of state "
             f"{source[i]} differ (transitions that are not listed have 0): the expected reward "
@@ -252,15 +244,22 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     choice, else an mdp. Several reward structures become `STEM1.srew`, `STEM2.srew`, ... Several
     marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
-    table, note = to_table(model)
-    _check_names(table)
+    flat, table, note = to_columns(model)
+    optional = filter(None, (*flat.actions, *flat.rewards))
+    for name in (*optional, *flat.labels, *(v.name for v in flat.variables)):
+        if not IDENTIFIER.match(name):
+            raise ModelError(
+                f"{name!r} cannot be written to PRISM's files: a name of an action, label, reward "
+                "or variable must consist of letters, digits and _, and not start with a digit; "
+                "rename it."
+            )
     stem = os.fspath(path).removesuffix(".tra")
-    files = {".tra": _transition_lines(table), ".lab": _label_lines(table, model.label("deadlock"))}
+    files = {".tra": _transition_lines(table), ".lab": _label_lines(model)}
     if model.variables:
         files[".sta"] = _state_lines(model)
-    paid = any(np.any(rewards.row != 0.0) for rewards in table.rewards.values())
-    for i, (name, rewards) in enumerate(table.rewards.items()):
-        place = str(i + 1) if len(table.rewards) > 1 else ""
+    paid = any(np.any(rewards.row != 0.0) for rewards in flat.rewards.values())
+    for i, (name, rewards) in enumerate(flat.rewards.items()):
+        place = str(i + 1) if len(flat.rewards) > 1 else ""
         files[f"{place}.srew"] = _reward_lines(name, rewards.state)
         if paid:
             files[f"{place}.trew"] = _transition_lines(table, rewards.row, name)
@@ -274,36 +273,20 @@ def write_prism_explicit(model: FactoredMDP, path: str | os.PathLike[str]) -> Wr
     return Written(tuple(Path(f"{stem}{ending}") for ending in files), note)
 
 
-def _check_names(table: ModelTable) -> None:
-    """Refuse names that PRISM would refuse when it reads them."""
-    names = {
-        "Action": filter(None, table.actions),
-        "Label": table.labels,
-        "Reward structure": filter(None, table.rewards),
-        "Variable": [v.name for v in table.variables[0]],
-    }
-    for what, listed in names.items():
-        for name in listed:
-            if not IDENTIFIER.match(name):
-                raise ModelError(
-                    f"{what} {name!r} cannot be written to PRISM's files: a name must consist of "
-                    "letters, digits and _, and not start with a digit; rename it."
-                )
-
-
 def _transition_lines(
-    table: ModelTable, rewards: FloatArray | None = None, name: str = ""
+    table: Columns, rewards: FloatArray | None = None, name: str = ""
 ) -> Iterator[str]:
     """Yield the lines of all transitions, or of those of rows that pay, with what they pay."""
+    chain = table.rows == table.states  # every state has a row
     chosen = np.arange(table.rows) if rewards is None else np.flatnonzero(rewards)
     places = entries(table.successor_ptr, chosen)
     if rewards is not None:
         yield _reward_head(name, "Transition")
-    yield " ".join(map(str, [table.states, *[table.rows][table.chain :], len(places)]))
-    row, states = owners(table.successor_ptr), table.row_states.tolist()
-    heads = [f"{s} {c}" for s, c in zip(states, table.choices.tolist(), strict=True)]
-    if table.chain:
-        heads = list(map(str, states))
+    yield " ".join(map(str, [table.states, *[table.rows][chain:], len(places)]))
+    row, state = owners(table.successor_ptr), owners(table.row_ptr)
+    choice = np.arange(table.rows) - table.row_ptr[state]
+    pairs = zip(state.tolist(), choice.tolist(), strict=True)
+    heads = [f"{s}" if chain else f"{s} {c}" for s, c in pairs]
     if rewards is None:
         names = [" " + action if action else "" for action in table.actions]
         tails = [names[a] for a in table.row_actions.tolist()]
@@ -321,8 +304,8 @@ def _transition_lines(
             yield f"{heads[r]} {target}{text}{tails[r]}"
 
 
-def _label_lines(table: ModelTable, deadlock: BoolArray) -> Iterator[str]:
-    where = {"init": table.labels["init"], "deadlock": deadlock, **table.labels}
+def _label_lines(model: FactoredMDP) -> Iterator[str]:
+    where = {name: model.label(name) for name in ("init", "deadlock", *model.labels)}
     yield " ".join(f'{i}="{name}"' for i, name in enumerate(where))
     states, labels = np.nonzero(np.stack(list(where.values()), axis=1))
     begin = np.flatnonzero(np.diff(states, prepend=-1)).tolist()

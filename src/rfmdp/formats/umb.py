@@ -13,7 +13,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
@@ -23,10 +23,10 @@ import numpy as np
 
 from rfmdp import __version__
 from rfmdp.errors import FileError, RfmdpError, UnsupportedError
-from rfmdp.formats.table import ModelTable, Variables, Written, make_model, to_table
+from rfmdp.formats.table import Columns, Written, make_model, to_columns
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.ragged import owner, owners, segment_lengths, starts
+from rfmdp.ragged import segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.writing import replacing
 
@@ -49,6 +49,8 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
     ------
     FileError
         For whatever is not as it must be.
+    ModelError
+        For states without a choice, and choices without a distribution.
     UnsupportedError
         For models that are no DTMCs, MDPs or interval versions of them, and for rewards of
         branches (their expectation would depend on nature).
@@ -63,18 +65,17 @@ def read_umb(path: str | os.PathLike[str], name: str = "") -> FactoredMDP:
         return _model(Archive(name, files, json.loads(files["index.json"])))
     except RfmdpError:
         raise
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise FileError(
-            f"{name}: must be a tar archive, plain or compressed by gzip or xz ({error})."
-        ) from error
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise FileError(f"{name}: cannot be read ({reason}); check the name.") from error
     except (
-        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+        tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, LookupError, TypeError, ValueError,
+        AttributeError, ArithmeticError, RecursionError,
     ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise FileError(f"{name}: must be a UMB file, but its index is none ({reason}).") from error
+        raise FileError(
+            f"{name}: must be a UMB file, a tar archive with a sound index ({reason})."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,12 +100,12 @@ class Archive:
             self.fail(f"{file} must have {needed} bytes for {size} entries, has {len(data)}.")
         return np.frombuffer(data, dtype=kind)
 
-    def pointers(self, file: str, size: int, last: int) -> IntArray:
+    def pointers(self, file: str, size: int, last: int, least: int = 0) -> IntArray:
         """Return where the segments of `size` owners start; by default one entry each."""
         named = file in self.files
         ptr = self.array(file, "<u8", size + 1).astype(np.int64) if named else np.arange(size + 1)
-        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
-            self.fail(f"{file} must rise from 0 to {last}.")
+        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < least):
+            self.fail(f"{file} must rise from 0 to {last}, by {least} at least each time.")
         return ptr
 
     def bits(self, file: str, size: int) -> BoolArray:
@@ -151,45 +152,29 @@ def _model(archive: Archive) -> FactoredMDP:
     size = 64.0 * states + 48.0 * choices + 32.0 * branches
     require_memory(size, f"{archive.name}: a model of {states} states, {branches} branches")
     row_ptr = archive.pointers("state-to-choices.bin", states, choices)
-    ptr = archive.pointers("choice-to-branches.bin", choices, branches)
+    ptr = archive.pointers("choice-to-branches.bin", choices, branches, least=1)
 
-    def complain(branch: int, message: str) -> NoReturn:
-        raise FileError(f"{archive.name}, choice {owner(ptr, branch)}: {message}")
-
-    empty = np.flatnonzero(segment_lengths(ptr) == 0)
-    if len(empty):
-        archive.fail(f"choice {empty[0]} must have a branch, has none.")
     kind = system.get("branch-probability-type")
-    if kind is None and branches != choices:
+    if kind is None:
         raise UnsupportedError(f"{archive.name}: must have probabilities, has none.")
-    probabilities = (
-        np.ones((2, branches))  # choices are certain moves
-        if kind is None
-        else archive.numbers("branch-to-probability.bin", kind, branches)
-    )
+    lower, upper = archive.numbers("branch-to-probability.bin", kind, branches)
     initial = np.flatnonzero(archive.bits("state-is-initial.bin", states))
-    if not len(initial):
-        archive.fail("some state must be initial, none is.")
-    if len(initial) != archive.count("initial-states"):
-        raise ValueError(f"#initial-states is not {len(initial)}")
-    table = ModelTable(
-        states,
-        owners(row_ptr),
-        ptr,
-        archive.array("branch-to-target.bin", "<u8", branches).astype(np.int64),
-        probabilities[0],
-        probabilities[1],
-        *_actions(archive, choices),
-        initial,
-        {
+    promised = archive.count("initial-states")
+    if not len(initial) or len(initial) != promised:
+        archive.fail(f"some state must be initial, {len(initial)} are, {promised} promised.")
+    targets = archive.array("branch-to-target.bin", "<u8", branches).astype(np.int64)
+    return make_model(
+        Columns(row_ptr, ptr, targets, lower, upper, *_actions(archive, choices)),
+        archive.name,
+        initial=initial,
+        labels={
             label: archive.bits(f"{folder}/states/values.bin", states)
             for label, folder, _ in archive.annotations("aps")
             if label != "init"
         },
-        dict(_rewards(archive)),
-        _valuations(archive, states),
+        rewards=dict(_rewards(archive)),
+        **_valuations(archive, states),
     )
-    return make_model(table, archive.name, complain)
 
 
 def _actions(archive: Archive, choices: int) -> tuple[IntArray, tuple[str, ...]]:
@@ -223,18 +208,18 @@ def _rewards(archive: Archive) -> Iterator[tuple[str, Rewards]]:
         yield name, Rewards(paid["states"], paid["choices"])
 
 
-def _valuations(archive: Archive, states: int) -> Variables:
-    """Return the variables of the states; none if one is neither boolean nor integer."""
+def _valuations(archive: Archive, states: int) -> dict[str, Any]:
+    """Return the fields of variables; none if one is neither boolean nor integer."""
     classes = archive.index.get("valuations", {}).get("states", {}).get("classes", ())
     if len(classes) != 1 or VALUATIONS not in archive.files:
-        return (), None
+        return {}
     columns = classes[0]["variables"]
     sizes = []
     for column in columns:
         kind = column.get("type", {"type": "uint", "size": column.get("padding")})
         bits = kind.get("size", INTEGERS.get(kind["type"], 0))
         if kind["type"] not in INTEGERS or column.get("is-optional") or not 0 <= bits <= 64:
-            return (), None
+            return {}
         sizes.append(bits)
     ptr = starts(sizes).tolist()
     packed = archive.array(VALUATIONS, "u1", states * -(-ptr[-1] // 8)).reshape(states, -1)
@@ -247,10 +232,10 @@ def _valuations(archive: Archive, states: int) -> Variables:
         low, high = (0, 1) if kind == "bool" else (int(value.min()), int(value.max()))
         low, high = min(low, column.get("lower", low)), max(high, column.get("upper", high))
         if low < -(2**31) or high >= 2**31:
-            return (), None
+            return {}
         variables.append(Variable(column["name"], int(low), int(high), kind == "bool"))
         values.append((value != 0 if kind == "bool" else value).astype(np.int32))
-    return tuple(variables), np.stack(values, axis=1) if values else None
+    return {"variables": tuple(variables), "valuations": np.stack(values, axis=1)} if values else {}
 
 
 def _integers(packed: AnyArray, first: int, last: int, *, signed: bool) -> IntArray:
@@ -275,7 +260,7 @@ def write_umb(
     mdps only.
     Several marginals of a row are multiplied out by `flatten`; the note says what that changed.
     """
-    table, note = to_table(model)
+    flat, table, note = to_columns(model)
     text = [name.encode() for name in table.actions]
     ends = table.lower if table.known else np.stack([table.lower, table.upper], axis=1)
     kind = {"type": "double", "size": 64}
@@ -285,9 +270,9 @@ def write_umb(
         "file-data": {"tool": "rfmdp", "tool-version": __version__},
         "transition-system": {
             "time": "discrete",
-            "#players": 0 if table.chain and table.known and not always_mdp else 1,
+            "#players": 0 if table.rows == table.states and table.known and not always_mdp else 1,
             "#states": table.states,
-            "#initial-states": len(table.initial),
+            "#initial-states": len(flat.initial),
             "#choices": table.rows,
             "#choice-actions": len(table.actions),
             "#branches": len(table.successors),
@@ -300,7 +285,7 @@ def write_umb(
         "annotations": {},
     }
     arrays: dict[str, AnyArray] = {
-        "state-is-initial.bin": _bits(table.labels["init"]),
+        "state-is-initial.bin": _bits(flat.label("init")),
         "state-to-choices.bin": table.row_ptr.astype("<u8"),
         "choice-to-branches.bin": table.successor_ptr.astype("<u8"),
         "branch-to-target.bin": table.successors.astype("<u8"),
@@ -312,22 +297,28 @@ def write_umb(
 
     def annotate(group: str, name: str, kind: object, **values: AnyArray) -> None:
         described = index["annotations"].setdefault(group, {})
-        identifier = _identifier(name, described)
+        plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
+        numbered = (plain if i == 1 else f"{plain}-{i}" for i in count(1))
+        identifier = next(text for text in numbered if text not in described)
         described[identifier] = {"alias": name, "applies-to": list(values), "type": kind}
         for entity, array in values.items():
             arrays[f"annotations/{group}/{identifier}/{entity}/values.bin"] = array
 
-    for name, holds in table.labels.items():
+    for name, holds in flat.labels.items():
         if name != "init":
             annotate("aps", name, {"type": "bool", "size": 1}, states=_bits(holds))
-    for name, paid in table.rewards.items():
+    for name, paid in flat.rewards.items():
         rewards = {"states": paid.state.astype("<f8"), "choices": paid.row.astype("<f8")}
         annotate("rewards", name, kind, **rewards)
-    variables, valuations = table.variables
-    if valuations is not None:
-        described = [entry for v in variables for entry in _described(v)]
-        formats = ["u1" if v.boolean else "<i4" for v in variables]
-        arrays[VALUATIONS] = np.rec.fromarrays([*valuations.T], formats=formats)
+    if flat.variables:
+        described, kind = [], {"type": "int", "size": 32}
+        for v in flat.variables:  # a byte or four each
+            if v.boolean:
+                described += [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
+            else:
+                described.append({"name": v.name, "type": kind, "lower": v.low, "upper": v.high})
+        formats = ["u1" if v.boolean else "<i4" for v in flat.variables]
+        arrays[VALUATIONS] = np.rec.fromarrays([*flat.valuations.T], formats=formats)
         unique = len(np.unique(arrays[VALUATIONS])) == table.states
         index["valuations"] = {"states": {"unique": unique, "classes": [{"variables": described}]}}
     # the index is the first entry, as the format wants it
@@ -344,22 +335,7 @@ def write_umb(
     return Written((Path(path),), note)
 
 
-def _described(v: Variable) -> list[dict[str, Any]]:
-    """Return the description of a variable, whose value has a byte or four."""
-    if v.boolean:
-        return [{"name": v.name, "type": {"type": "bool", "size": 1}}, {"padding": 7}]
-    kind = {"type": "int", "size": 32}
-    return [{"name": v.name, "type": kind, "lower": v.low, "upper": v.high}]
-
-
 def _bits(where: BoolArray) -> AnyArray:
     """Return truth values as bits, padded to whole words."""
     packed = np.packbits(where, bitorder="little")
     return np.pad(packed, (0, -len(packed) % WORD))
-
-
-def _identifier(name: str, others: Collection[str]) -> str:
-    """Return an identifier of the format for any name, different from others."""
-    plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
-    numbered = (plain if i == 1 else f"{plain}-{i}" for i in count(1))
-    return next(identifier for identifier in numbered if identifier not in others)

@@ -16,8 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.formats.files import solution_from_record, solution_to_record
-from rfmdp.formats.model_records import model_from_record, model_to_record
+from rfmdp.formats.records import (
+    model_from_record,
+    model_to_record,
+    solution_from_record,
+    solution_to_record,
+)
 from rfmdp.learning.confidence import Validity, least_mean
 from rfmdp.learning.setup import Ledger, divided
 from rfmdp.model.arrays import FactoredMDP

@@ -16,6 +16,7 @@ there is `n * R + r`, and a row that would pay more leads to the last state, whi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -221,7 +222,7 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
     for number in range(steps + 1):
         rule = rules[min(number, len(rules) - 1)]
         if number == steps and latest is None:
-            layer = _closed(model, rule, layer)
+            layer = reached(model, rule[None], layer)
         layer_rows, count = _rows_of(model, rule, layer)
         after = model.successors[entries(model.successor_ptr, layer_rows)]
         size += len(after)
@@ -252,17 +253,35 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
     return Unrolled(unrolled, origin, origin_rows, gone, first)
 
 
-def _closed(model: FactoredMDP, rule: IntArray, states: IntArray) -> IntArray:
-    """Return the states, and then all others that can follow them."""
+def reached(
+    model: FactoredMDP,
+    rules: IntArray,
+    states: IntArray,
+    most: float = math.inf,
+    successors: float = math.inf,
+) -> IntArray:
+    """Return some states, and all others that rules (T, S) may lead to from them, nearest first.
+
+    Rules are those of `unroll`.
+
+    most : states to return at the most; what is left out is farther than what is in
+    successors : entries that their chosen rows may have together
+    """
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[states] = True
-    layers, new = [states], states
-    while len(new):
-        after = model.successors[entries(model.successor_ptr, _rows_of(model, rule, new)[0])]
-        new = np.unique(after[~seen[after]]).astype(np.int64)
-        seen[new] = True
-        layers.append(new)
-    return np.concatenate(layers)
+    layers, frontier, step, size = [np.array(states)], np.array(states), 0, 0
+    while len(frontier) and sum(map(len, layers)) < most and size < successors:
+        rows, _ = _rows_of(model, rules[min(step, len(rules) - 1)], frontier)
+        places = entries(model.successor_ptr, rows)
+        after = np.unique(model.successors[places]).astype(np.int64)
+        fresh = after[~seen[after]]
+        size += len(places) if len(fresh) else 0
+        seen[fresh] = True
+        layers.append(fresh)
+        step += 1
+        frontier = after if step < len(rules) else fresh  # a later rule may leave a state otherwise
+    found = np.concatenate(layers).astype(np.int64)
+    return found[: int(min(most, len(found)))]
 
 
 def _rows_of(model: FactoredMDP, rule: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:

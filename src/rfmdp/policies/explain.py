@@ -18,6 +18,7 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.derived import reached
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Form, Problem, pose
@@ -135,30 +136,6 @@ def _leads(model: FactoredMDP, rows: IntArray, where: BoolArray, join: np.ufunc)
         where[model.successors[places]], starts(segment_lengths(model.successor_ptr)[rows])[:-1]
     )
     return inside
-
-
-def reached(solution: Solution, most: int, successors: int) -> IntArray:
-    """Return the states (N,) that the policy may reach, the nearest first.
-
-    most : states to return at the most; what is left out is farther than what is in
-    successors : entries that their chosen rows may have together
-    """
-    model, rules = solution.explicit_model, solution.policy.rows
-    seen = np.zeros(model.states, dtype=np.bool_)
-    seen[model.initial] = True
-    frontier = np.array(model.initial)
-    layers = [np.array(model.initial)]
-    size = step = 0
-    while len(frontier) and sum(map(len, layers)) < most and size < successors:
-        places = entries(model.successor_ptr, rules[min(step, len(rules) - 1)][frontier])
-        after = np.unique(model.successors[places]).astype(np.int64)
-        fresh = after[~seen[after]]
-        size += len(places) if len(fresh) else 0
-        seen[fresh] = True
-        layers.append(fresh)
-        step += 1
-        frontier = after if step < len(rules) else fresh  # a later rule may leave a state otherwise
-    return np.concatenate(layers)[:most].astype(np.int64)
 
 
 def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -288,9 +265,7 @@ class Explanation:
 
 def _shown(bounds: Bounds) -> str:
     low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
-    if low == high:
-        return f"is {low}"
-    return f"is in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"
+    return f"is {low}" if low == high else f"is in {bounds}"
 
 
 def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
@@ -301,16 +276,14 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
     state : Its number; `model.find(x=1, y=2)` tells it.
     step : For finite horizons: how many steps are gone; under a budget what was paid of it.
     """
-    if not 0 <= state < solution.model.states:
-        raise ModelError(
-            f"explain: the state must be a number in 0..{solution.model.states - 1}, got "
-            f"{state!r}; `model.find(x=1, y=2)` tells it."
-        )
     budget = isinstance(solution.spec.objective, goals.BudgetUntil)
     most = solution.spec.objective.layers if budget else solution.spec.objective.span[1]
-    if step < 0 or (most is not None and step >= max(most, 1)):
-        range_ = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
-        raise ModelError(f"explain: the step must be {range_}, got {step}.")
+    last = math.inf if most is None else max(most - 1, 0)
+    if not (0 <= state < solution.model.states and 0 <= step <= last):
+        raise ModelError(
+            f"explain: the state must be in 0..{solution.model.states - 1} (`model.find(x=1, y=2)` "
+            f"tells it), the step must be in 0..{last}; got {state!r} and {step}."
+        )
     if budget:
         first = step * solution.model.states
         reasons = explain(without_budget(solution), first + state)
@@ -328,16 +301,16 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         inside = segment(sets.outcome_ptr, j)
         names = model.outcome_names[inside] or [f"outcome {o + 1}" for o in range(len(answer))]
         columns = (sets.lower[inside], sets.upper[inside], sets.nominal[inside], answer)
-        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        numbers = np.stack(columns, axis=1).tolist()
         shifts = (OutcomeShift(name, *row) for name, row in zip(names, numbers, strict=True))
-        answers.append(MarginalShift(_name(model, j), tuple(shifts)))
+        answers.append(MarginalShift(model.marginal_name(j), tuple(shifts)))
     states, nominal, worst = options.successors(place)
     likeliest = np.argsort(-worst, kind="stable")[:NEXT]
-    ends = (side[states].tolist() for side in values_after(solution, step + 1))
-    after = list(zip(states.tolist(), nominal.tolist(), worst.tolist(), *ends, strict=True))
+    ends = (side[states] for side in values_after(solution, step + 1))
+    after = np.stack([nominal, worst, *ends], axis=1)[likeliest].tolist()
     successors = [
         NextState(model.state_name(s), usual, bad, Bounds(low, high))
-        for s, usual, bad, low, high in (after[k] for k in likeliest)
+        for s, (usual, bad, low, high) in zip(states[likeliest].tolist(), after, strict=True)
     ]
     lower, upper = options.value
     side = "at least" if solution.spec.agent is MAX else "at most"
@@ -345,15 +318,6 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         str(solution.spec), solution.model.state_name(state), side if solution.spec.robust else "",
         Bounds(float(lower[0]), float(upper[0])), tuple(choices), tuple(answers), tuple(successors),
     )  # fmt: skip
-
-
-def _name(model: FactoredMDP, j: int) -> str:
-    """Return the name of a marginal; of one that several actions share, its factor's."""
-    places = np.flatnonzero(model.row_marginals == j)
-    rows = np.searchsorted(model.marginal_ptr, places, side="right") - 1
-    if not model.factors or len(np.unique(model.row_actions[rows])) < 2:
-        return model.marginal_name(j)
-    return f"{model.factors[model.row_factors[places[0]]]}, the same in several actions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +356,7 @@ def collect_next(result: Run | Solution, *, seconds: float = SECONDS) -> list[Id
     )  # fmt: skip
     met: set[int] = set()  # by the policy, or by that for a friendly nature
     for found in (solution, friendly):
-        states = reached(found, model.states, model.transitions)
+        states = reached(model, found.policy.rows, model.initial)
         rows = np.unique(found.policy.rows[:, states])
         met.update(model.row_marginals[entries(model.marginal_ptr, rows)].tolist())
     candidates = [j for j in met if widths[j] > 0.0]

@@ -15,9 +15,8 @@ from rfmdp.formats.files import SAVED, load
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP
+from rfmdp.model.derived import reached
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.ragged import entries
-from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
 BLOCK = 1 << 16  # states that are written at once
@@ -84,9 +83,20 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     """
     place = Path(path)
     if place.suffix == SAVED:
-        return _saved_policy(place, model)
-    if place.suffix != ".csv":
-        raise FileError(f"{place}: a policy is read from .csv, or a saved result.")
+        content = load(place)
+        policy = content.policy if isinstance(content, Solution | Run) else content
+        if not isinstance(policy, Policy):
+            raise FileError(f"{place}: must hold a policy, a solution or a learning run.")
+        size = policy.rows.shape[1]
+        fits = size == model.states and np.all(
+            (policy.rows >= model.row_ptr[:-1]) & (policy.rows < model.row_ptr[1:])
+        )
+        if not fits:
+            raise ModelError(
+                f"{place}: the policy is one for {size:,} states, the model has {model.states:,}, "
+                "or other choices; export it with `rfmdp policy` to match by names."
+            )
+        return policy
     try:
         with place.open(encoding="utf-8", newline="") as file:
             return policy_of_lines(list(csv.DictReader(file, strict=True)), model)
@@ -96,22 +106,6 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
         raise FileError(f"{place}: cannot be read ({error.strerror}).") from error
     except (ValueError, csv.Error) as error:
         raise FileError(f"{place}: is no policy ({error}).") from error
-
-
-def _saved_policy(place: Path, model: FactoredMDP) -> Policy:
-    content = load(place)
-    policy = content.policy if isinstance(content, Solution | Run) else content
-    if not isinstance(policy, Policy):
-        raise FileError(f"{place}: must hold a policy, a solution or a learning run.")
-    rows = policy.rows
-    if rows.shape[1] != model.states or np.any(
-        (rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])
-    ):
-        raise ModelError(
-            f"{place}: the policy is one for {rows.shape[1]:,} states, the model has "
-            f"{model.states:,}, or other choices; export it with `rfmdp policy` to match by names."
-        )
-    return policy
 
 
 def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> Policy:
@@ -133,44 +127,28 @@ def policy_of_lines(lines: Sequence[Mapping[str, str]], model: FactoredMDP) -> P
         state = index.get(tuple(int(WORDS.get(word, word)) for word in words))
         if state is not None:  # else one of the model that the policy was made for
             rows[step, state] = _row(model, state, line[ACTION], line.get(NUMBER), number)
-    _require_reached(model, rows)
+    unknown = rows < 0  # they get first rows, which nobody takes
+    rows[unknown] = np.broadcast_to(model.row_ptr[:-1], rows.shape)[unknown]
+    met = reached(model, rows, model.initial)
+    for state in met[unknown[:, met].any(axis=0)][:1].tolist():
+        raise ModelError(
+            f"The policy has no decision in {model.state_name(state)}, which it reaches; give a "
+            "line for it."
+        )
     return Policy(rows)
 
 
 def _row(model: FactoredMDP, state: int, action: str, number: str | None, line: int) -> int:
     """Return the row of a state that an action's name, or its number, stands for."""
-    first = int(model.row_ptr[state])
-    last = int(model.row_ptr[state + 1])
+    first, last = map(int, model.row_ptr[state : state + 2])
     named = [row for row in range(first, last) if model.choice_name(row) == action]
     if len(named) == 1:
         return named[0]
-    if number is not None and (not named or first + int(number) - 1 in named):
-        row = first + int(number) - 1
-        if first <= row < last and (named or not model.actions[model.row_actions[row]]):
-            return row
+    same = named or [r for r in range(first, last) if not model.actions[model.row_actions[r]]]
+    if number is not None and first + int(number) - 1 in same:
+        return first + int(number) - 1
     listed = ", ".join(dict.fromkeys(model.choice_name(row) for row in range(first, last)))
     raise ModelError(
         f"Line {line} of the policy: {model.state_name(state)} has no action {action!r}; it has: "
         f"{listed}."
     )
-
-
-def _require_reached(model: FactoredMDP, rows: IntArray) -> None:
-    """Raise if the policy reaches a state without a decision; fill the others with first rows."""
-    reached = np.zeros(model.states, dtype=np.bool_)
-    reached[model.initial] = True
-    frontier = np.asarray(model.initial, dtype=np.int64)
-    while len(frontier):
-        missing = frontier[(rows[:, frontier] < 0).any(axis=0)]
-        if len(missing):
-            raise ModelError(
-                f"The policy has no decision in {model.state_name(int(missing[0]))}, which it "
-                f"reaches ({len(missing)} such states at this distance); give a line for it."
-            )
-        chosen = np.unique(rows[:, frontier])
-        after: BoolArray = np.zeros(model.states, dtype=np.bool_)
-        after[model.successors[entries(model.successor_ptr, chosen)]] = True
-        frontier = np.flatnonzero(after & ~reached)
-        reached |= after
-    unknown = rows < 0
-    rows[unknown] = np.broadcast_to(model.row_ptr[:-1], rows.shape)[unknown]

@@ -35,17 +35,17 @@ class NatureChoice(Enum):
 
 
 def resolved(
-    model: FactoredMDP, policy: Policy, spec: Spec, nature: NatureChoice
+    model: FactoredMDP, policy: Policy, spec: Spec, nature: NatureChoice | None
 ) -> tuple[Unrolled, Spec]:
-    """Return the chain of a policy with nature's choice fixed, and the specification for it.
+    """Return the model of a policy with nature's choice fixed, and the specification for it.
 
-    The chain has one row per state and no uncertainty.
+    It has one row per state, and no uncertainty unless nature keeps its sets (None).
 
     Where the policy or the specification counts steps, nature's choice depends on them as well:
-    the chain then has a state per number of steps gone and state.
+    the model then has a state per number of steps gone and state.
     """
     earliest, steps = spec.objective.span
-    if steps is None and earliest == 0 and policy.stationary:
+    if policy.stationary and (nature is None or (steps is None and earliest == 0)):
         rule = policy.rows[0]
         unrolled = Unrolled(
             restrict(model, rule), np.arange(model.states), rule,
@@ -57,7 +57,7 @@ def resolved(
     goal = unrolled_spec(model, spec, unrolled)
     if nature is NatureChoice.NOMINAL:
         chain = chain.nominal()
-    else:
+    elif nature is not None:
         pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
         if steps is not None:
             chain = _answers_by_step(model, replace(spec, nature=pull), unrolled).chain()
@@ -164,13 +164,7 @@ def induced_model(solution: Solution, nature: NatureChoice | None = None) -> Fac
     model, policy, spec = solution.explicit_model, solution.policy, solution.spec
     if isinstance(spec.objective, BudgetUntil):
         model, policy, spec = unfolded(model, policy, spec)
-    if nature is not None:
-        unrolled = resolved(model, policy, spec, nature)[0]
-    elif policy.stationary:
-        return restrict(model, policy.rows[0])
-    else:
-        earliest, latest = spec.objective.span
-        unrolled = unroll(model, policy.rows, latest, earliest)
+    unrolled, _ = resolved(model, policy, spec, nature)
     if policy.stationary:
         return unrolled.model
     return remembering(unrolled.model, model, "step", unrolled.steps, unrolled.states)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +17,7 @@ from rfmdp.learning.confidence import clopper_pearson
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import unroll
-from rfmdp.objective import (
-    MAX,
-    Spec,
-)
+from rfmdp.objective import MAX, Spec
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import row_rewards, unfolded, where
 from rfmdp.outer.solution import Policy, Solution
@@ -62,50 +61,42 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """What a property asks of a trajectory."""
-
-    stop: BoolArray | None  # (S,) where a trajectory ends
-    target: BoolArray | None  # (S,) last states that are a success; None: a reward is measured
-    reward: str | None = None
-    discount: float = 1.0
-    steps: int | None = None  # of the objective itself
-    last: FloatArray | None = None  # (S,) what the last state pays; nothing else is paid then
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Scene:
     """A model, possibly unrolled in time, with what to do in it and what to look at."""
 
     model: FactoredMDP
     behaviour: Behaviour
-    measured: Measured
     behind: FactoredMDP  # the model that `model` was made from
     states: IntArray  # (S',) the state of `behind` that every state stands for
     rows: IntArray  # (R',) the row of `behind` that every row stands for
+    stop: BoolArray | None  # (S',) where a trajectory ends
+    target: BoolArray | None  # (S',) last states that are a success; None: a reward is measured
+    reward: str | None = None
+    discount: float = 1.0
+    steps: int | None = None  # of the objective itself
+    last: FloatArray | None = None  # (S',) what the last state pays; nothing else is paid then
 
     def simulate(
         self, length: int, trajectories: int, seed: int, *, confidence: float = 0.95
     ) -> Simulation:
         """Return an estimate of what is looked at; see `simulate`."""
-        measured, world, behaviour = self.measured, self.model, self.behaviour
-        steps = length if measured.steps is None else measured.steps
-        rewarded = measured.target is None and measured.last is None
-        paid = row_rewards(world, measured.reward) if rewarded else None
-        simulator = Simulator(world, measured.stop)
+        world, behaviour, stop, goal = self.model, self.behaviour, self.stop, self.target
+        steps = length if self.steps is None else self.steps
+        paid = row_rewards(world, self.reward) if goal is None and self.last is None else None
+        simulator = Simulator(world, stop)
         # kernels are loaded before the clock runs
         simulator.run(Trajectories(behaviour, min(steps, 1), 1, seed))
         started = time.perf_counter()
         batch = simulator.run(
             Trajectories(behaviour, steps, trajectories, seed),
-            reward=paid, discount=measured.discount,
+            reward=paid, discount=self.discount,
         )  # fmt: skip
         seconds = time.perf_counter() - started
-        if measured.last is not None:
-            batch.returns = measured.last[batch.final]
+        if self.last is not None:
+            batch.returns = self.last[batch.final]
         error, final = 1.0 - confidence, batch.final
-        if measured.target is not None:
-            won, interval = int(np.count_nonzero(measured.target[final])), EXACT
+        if goal is not None:
+            won, interval = int(np.count_nonzero(goal[final])), EXACT
             estimate = won / trajectories
             lower, upper = map(float, clopper_pearson(won, trajectories, error))
         else:
@@ -115,9 +106,8 @@ class Scene:
             deviation = float(np.std(batch.returns, ddof=1)) if trajectories > 1 else math.inf
             half = float(ndtri(1.0 - error / 2.0)) * deviation / math.sqrt(trajectories)
             lower, upper = estimate - half, estimate + half
-        ended, lost = float(measured.steps is not None), 0.0
-        if measured.steps is None and measured.stop is not None:
-            stop, goal = measured.stop, measured.target
+        ended, lost = float(self.steps is not None), 0.0
+        if self.steps is None and stop is not None:
             ended, still = float(np.mean(stop[final])), final[~stop[final]]
             if still.size:  # only then the graph is worth its time
                 goal = stop if goal is None else goal
@@ -130,8 +120,7 @@ class Scene:
 
     def record(self, length: int, trajectories: int, seed: int) -> DrawnTrajectories:
         """Return all transitions of a simulation, as transitions of `behind`."""
-        stop = self.measured.stop
-        transitions = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)
+        transitions = record(self.model, self.behaviour, length, trajectories, seed, stop=self.stop)
         return replace(
             transitions,
             rows=self.rows[transitions.rows].astype(np.int32),
@@ -223,44 +212,44 @@ def scene_of(
         spec = unrolled_spec(model, spec, unrolled)
     else:
         states, rows = np.arange(model.states), np.arange(model.rows)
-        return Scene(model, behaviour, measure(model, behaviour, spec), model, states, rows)
+        return _looking(spec, model, behaviour, model, states, rows)
     world = unrolled.model
     behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
-    measured = measure(world, behaviour, spec)
-    return Scene(world, behaviour, measured, model, unrolled.states, unrolled.rows)
+    return _looking(spec, world, behaviour, model, unrolled.states, unrolled.rows)
 
 
-def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
-    """Return what to look at in a trajectory, where only rows of the behaviour are taken."""
+def _looking(spec: Spec, model: FactoredMDP, behaviour: Behaviour, *behind: Any) -> Scene:
+    """Return a scene with what to look at, where only rows of its behaviour are taken."""
+    make: Callable[..., Scene] = partial(Scene, model, behaviour, *behind)
     match objective := spec.objective:
         case goals.Reach():
             target = where(model, objective.target)
-            return Measured(target, target)
+            return make(target, target)
         case goals.Until(earliest=0):
             target = where(model, objective.target)
-            return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
+            return make(target | ~where(model, objective.stay), target, steps=objective.latest)
         case goals.Globally(earliest=0, latest=int()):
             stay = where(model, objective.stay)
-            return Measured(~stay, stay, steps=objective.latest)
+            return make(~stay, stay, steps=objective.latest)
         case goals.Globally(latest=None):
             stay = where(model, objective.stay)
             kept = ~_graph(model, behaviour).positive(~stay, agent=MAX, nature=MAX)
-            return Measured(kept | ~stay, kept)
+            return make(kept | ~stay, kept)
         case goals.Next():
-            return Measured(None, where(model, objective.target), steps=1)
+            return make(None, where(model, objective.target), steps=1)
         case goals.ReachReward():
-            return Measured(where(model, objective.target), None, objective.reward)
+            return make(where(model, objective.target), None, objective.reward)
         case goals.Cumulative():
-            return Measured(None, None, objective.reward, objective.discount, objective.steps)
+            return make(None, None, objective.reward, objective.discount, objective.steps)
         case goals.Instantaneous():
             paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
-            return Measured(None, None, steps=objective.step, last=paid)
+            return make(None, None, steps=objective.step, last=paid)
         case goals.Discounted():
-            return Measured(None, None, objective.reward, objective.discount)
+            return make(None, None, objective.reward, objective.discount)
         case goals.Total():
             paid = row_rewards(model, objective.reward) != 0.0
             over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
-            return Measured(over, None, objective.reward)
+            return make(over, None, objective.reward)
     raise UnsupportedError(
         "A simulation must measure what finite trajectories show: no mean in the long run, no "
         "general path formula (G F a), no budget without a policy; got "

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,9 +28,10 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.learning.setup import in_words
 from rfmdp.model.arrays import Variable
+from rfmdp.model.derived import reached
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, Status, proven, written
-from rfmdp.policies.explain import Decisions, decisions, reached, values_after
+from rfmdp.policies.explain import Decisions, decisions, values_after
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray
@@ -79,62 +81,51 @@ def write_report(
     command : How to make the results again, shown at the end.
     """
     listed = [results] if isinstance(results, Solution | Run) else results
-    sections = [_section(result) for result in listed] if isinstance(listed, Iterable) else []
-    if not sections:
+    found: list[Any] = list(listed) if isinstance(listed, Iterable) else []
+    wrong = [type(result).__name__ for result in found if not isinstance(result, Solution | Run)]
+    if wrong or not found:
         raise UnsupportedError(
-            f"write_report: must be a list with a result at least, got {results!r:.60}."
+            "write_report: must be solutions or learning runs, or files that `rfmdp solve -o` or "
+            f"`rfmdp learn -o` wrote; got {', '.join(wrong) or repr(results)[:60]}."
         )
+    sections = [
+        _run_section(result) if isinstance(result, Run) else _solution_section(result)
+        for result in found
+    ]
     text = _page(sections, title, command)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def _page(sections: Sequence[Section], title: str, command: str) -> str:
-    heading = title or sections[0].title
     charts = _charts([s.result for s in sections if isinstance(s.result, Run)])
-    explored = [s for s in sections if s.explorer is not None]
-    left_out = explored[EXPLORERS:]
-    explored = explored[:EXPLORERS]
-    lines = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(heading)}</title><style>{_asset('page.css')}</style></head><body>",
-        f"<h1>{escape(heading)}</h1>",
-        f'<div class="cards">{"".join(s.card for s in sections)}</div>',
+    data = json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
+    curves = (
+        '<h2>Curves</h2><div id="curves" class="card"></div>'
+        f'<script type="application/json" id="charts">{data}</script>'
+    )
+    explored = [(s.title, s.explorer) for s in sections if s.explorer is not None]
+    explorers = [
+        f"<h2>Policy explorer: {escape(name)}</h2>{_scope(solution)}"
+        f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
+        f'data-place="place-{number}">{explorer(solution)}</script>'
+        for number, (name, solution) in enumerate(explored[:EXPLORERS])
     ]
-    if charts:
-        data = json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
-        lines.append('<h2>Curves</h2><div id="curves" class="card"></div>')
-        lines.append(f'<script type="application/json" id="charts">{data}</script>')
-    for number, chosen in enumerate(explored):
-        assert chosen.explorer is not None
-        lines.append(
-            f"<h2>Policy explorer: {escape(chosen.title)}</h2>{_scope(chosen.explorer)}"
-            f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
-            f'data-place="place-{number}">{explorer(chosen.explorer)}</script>'
-        )
-    if left_out:
-        titles = "; ".join(escape(s.title) for s in left_out)
-        lines.append(
+    if left_out := "; ".join(escape(name) for name, _ in explored[EXPLORERS:]):
+        explorers.append(
             f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
-            f"another page for: {titles}.</p>"
+            f"another page for: {left_out}.</p>"
         )
-    lines.append(f"<h2>Results</h2>{_table([s.cells for s in sections])}")
-    lines += _models(sections)
-    lines.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections])}")
-    lines.append(f"<script>{_asset('page.js')}</script></body></html>")
-    return "\n".join(lines) + "\n"
-
-
-def _section(result: object) -> Section:
-    if isinstance(result, Run):
-        return _run_section(result)
-    if isinstance(result, Solution):
-        return _solution_section(result)
-    raise UnsupportedError(
-        f"A report shows solutions and learning runs, not a {type(result).__name__}; give files "
-        "that `rfmdp solve -o` or `rfmdp learn -o` wrote."
+    return Template(_asset("page.html")).substitute(
+        title=escape(title or sections[0].title),
+        style=_asset("page.css"),
+        cards="".join(s.card for s in sections),
+        curves=curves if charts else "",
+        explorers="\n".join(explorers),
+        table=_table([s.cells for s in sections]),
+        models="\n".join(_models(sections)),
+        made=_environment(command, [s.made for s in sections]),
+        script=_asset("page.js"),
     )
 
 
@@ -306,14 +297,13 @@ def _asset(name: str) -> str:
 def explorer(solution: Solution) -> str:
     """Return the explorer's data of a solution as text: compressed, then base 64."""
     solution = without_budget(solution)
-    states = reached(solution, STATES, ENTRIES)
-    steps = shown_steps(solution)
+    model, steps = solution.explicit_model, shown_steps(solution)
+    states = reached(model, solution.policy.rows, model.initial, STATES, ENTRIES)
     options = [decisions(solution, states, step) for step in range(steps)]
     values = [step.value for step in options]
     if solution.spec.objective.span[1] is not None:  # what is left after the last step shown
         low, high = values_after(solution, steps)
         values.append((low[states], high[states]))
-    model = solution.explicit_model
     lower, upper = (np.concatenate(side) for side in zip(*values, strict=True))
     marks = [model.labels[name][states] for name in model.labels]
     valuation = model.valuations[states] if model.variables else states

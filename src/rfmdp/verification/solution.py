@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.formats.archive import load_record
-from rfmdp.record import Record, to_record
+from rfmdp.formats.files import load_record, record_of
+from rfmdp.record import Record
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.checker import SolutionChecker, Verdict
 from rfmdp.verification.fields import Fault, field
@@ -69,7 +69,7 @@ def verify(
             header, prefix = header["solution"], "solution/model."
         within = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
         inside = header["model"], within
-        differs = _differences(inside, to_record(model)[1:], learned=kind != "solution")
+        differs = _differences(inside, record_of(model)[1:], learned=kind != "solution")
         where = f": {', '.join(differs)}" if differs else ""
         verdict.note(not differs, "model as it was built again", where)
     return verdict
@@ -133,10 +133,8 @@ def _record(result: object | str | os.PathLike[str]) -> Record:
     """Return what is in a file, or would be in that of a result."""
     if isinstance(result, str | os.PathLike):
         return load_record(result)
-    import rfmdp.formats.files  # noqa: F401  registers what can be written
-
     try:
-        return to_record(result)
+        return record_of(result)
     except UnsupportedError:
         raise UnsupportedError(
             "verify: must be a solution, a learning run or the name of a file that holds one, got "
