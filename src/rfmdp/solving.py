@@ -30,9 +30,16 @@ from rfmdp.outer.blocks.solve import solve_blocked
 from rfmdp.outer.horizon import solve_discounted, solve_prefix, solve_steps
 from rfmdp.outer.mixed import solve_mixed
 from rfmdp.outer.problem import Form, Problem, pose, solve_budget, where
-from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare, to_solution
+from rfmdp.outer.task import (
+    LimitReached,
+    Limits,
+    StateBounds,
+    Task,
+    nothing_proven,
+    prepare,
+    to_solution,
+)
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton

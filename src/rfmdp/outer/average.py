@@ -33,8 +33,7 @@ from rfmdp.outer.backups import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.policy_iteration import Chain, Nodes
 from rfmdp.outer.region import components, strong_components
-from rfmdp.outer.settings import STOPS, largest, status_of
-from rfmdp.outer.task import Operator, StateBounds, Task
+from rfmdp.outer.task import STOPS, Operator, StateBounds, Task, largest, status_of
 from rfmdp.ragged import entries, segment_all, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -116,16 +115,16 @@ class GainIteration:
 
     def improve(self, price: float) -> None:
         """Take best rows against nature's best answers until that changes nothing."""
-        self.price, operator = price, self.task.operator
+        self.price, task = price, self.task
         for _ in range(POLICIES):
             value, before = self.value, self.choice.copy()
             same = max(STILL * largest(value), 0.1 * SAME * self.width)
-            operator.backup(value, self._rows)
-            q = operator.middle(self._rows, self._every)
-            operator.choose(q, self._states, self.choice, value.copy(), same)
-            operator.stats.robust_sweeps += 1
+            task.backup(value, self._rows)
+            q = task.middle(self._rows, self._every)
+            task.choose(q, self._states, self.choice, value.copy(), same)
+            task.stats.robust_sweeps += 1
             for _ in range(ANSWERS):
-                self.task.clock.tick("solve", 0.0)
+                task.clock.tick("solve", 0.0)
                 if not self._evaluate(same):
                     break
             if np.array_equal(before, self.choice) and largest(self.value - value) <= same:
@@ -138,7 +137,7 @@ class GainIteration:
         is what is paid, over the steps, until the play is back at one state of its class.
         """
         model, rows, count = self.model, self.choice, self.model.states
-        answers = self.task.operator.inner.respond(self.value, rows)
+        answers = self.task.inner.respond(self.value, rows)
         begin, places = successor_starts(model, rows), entries(model.successor_ptr, rows)
         answers[answers <= RARE] = 0.0
         before, here = self._answers[places], self.value[model.successors[places]]
@@ -260,12 +259,10 @@ class Gains:
         self.rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
         self.owner = self.model.row_states[self.rows]
         self._first = np.flatnonzero(np.diff(self.owner, prepend=-1))
-        inner, stats = task.operator.inner, task.stats
-        self.operator = Operator(problem, inner, stats)
         plain = replace(problem, reward=np.zeros(self.model.rows))
-        self.plain = Operator(plain, inner, stats)
-        self.operator.backup(bias, self.rows)
-        self.paid = self._surplus(np.arange(len(self.rows)), self.operator.side(side)[self.rows])
+        self.plain = Operator(plain, task.inner, task.stats)
+        task.backup(bias, self.rows)
+        self.paid = self._surplus(np.arange(len(self.rows)), task.side(side)[self.rows])
         self._moves = graph.edges.forward[2:]
         self._faces: Faces | None = None
         self._means = np.empty(0)

@@ -122,18 +122,20 @@ class Graph:
         agent: Direction,
         nature: Direction,
         choice: IntArray | None = None,
+        rows: BoolArray | None = None,
     ) -> BoolArray:
         """Return where `target` is reached through `stay` with positive probability, (S,).
 
         The least X with X = target or (stay and a row (MAX) or all rows (MIN) move to X with
-        positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere.
+        positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere. Taking
+        one of some `rows` (R,) counts as reaching it: those who minimise avoid them elsewhere.
         `choice` (S,), if given, is filled with rows that give the agent what it wants: within X
         if that is MAX, outside of X if it is MIN.
         """
         reached = self._states(target)
-        if not reached.any():
+        if rows is None and not reached.any():
             return reached
-        status = self._status(self.rows, np.zeros_like(self.rows))
+        status = self._status(self.rows, np.zeros_like(self.rows) if rows is None else rows)
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
         agent = MAX if self.agent_has_no_choice else agent
         grow = ~reached if stay is None else self._states(stay) & ~reached
@@ -192,25 +194,6 @@ class Graph:
         inside = states.copy() if nature is MAX else states & ~reached
         self._attract(reached, grow & states & ~reached, status, agent, mode, inside, choice)
         return reached, status == kernels.FIRED
-
-    def zero_total(
-        self,
-        positive_rows: BoolArray,
-        *,
-        agent: Direction,
-        nature: Direction,
-        choice: IntArray | None = None,
-    ) -> BoolArray:
-        """Return where those who minimise can avoid all rows of positive reward for ever.
-
-        These are the states of total reward 0. MAX wants reward; `positive_rows` is (R,). `choice`
-        is filled as in `positive`: within the result if the agent is MIN.
-        """
-        reached = np.zeros(self.model.states, dtype=np.bool_)
-        status = self._status(self.rows, np.asarray(positive_rows, dtype=np.bool_))
-        mode = kernels.ANY if nature is MAX else kernels.CERTAIN
-        self._attract(reached, ~reached, status, agent, mode, ~reached, choice)
-        return ~reached
 
     def recurrent_positive(
         self,

@@ -24,8 +24,7 @@ from rfmdp.objective import MIN
 from rfmdp.outer.backups import ProvenBackups
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.region import Region, analyse
-from rfmdp.outer.settings import STOPS, largest, status_of
-from rfmdp.outer.task import Operator, StateBounds, Task
+from rfmdp.outer.task import STOPS, StateBounds, Task, largest, status_of
 from rfmdp.ragged import entries
 from rfmdp.rounding import UNIT
 from rfmdp.types import FloatArray
@@ -76,7 +75,7 @@ class Shifted:
 
     def __init__(self, task: Task, region: Region, side: float, warm: FloatArray | None) -> None:
         self.task, self.region, self.side = task, region, side
-        self.backups = ProvenBackups(region, task.operator)
+        self.backups = ProvenBackups(region, task)
         self.states, self.warm = self.backups.states, warm
         self.guess: Guess | None = None
 
@@ -86,8 +85,7 @@ class Shifted:
         if not task.can_prove(side):
             return True
         problem = replace(region.problem, reward=region.problem.reward + side * shift)
-        moved = replace(task, operator=Operator(problem, task.operator.inner, task.stats))
-        search = PolicyIteration(moved, replace(region, problem=problem))
+        search = PolicyIteration(replace(task, problem=problem), replace(region, problem=problem))
         self.guess = self.guess or search.start(self.warm)
         scale = max(largest(self.guess.value[self.states]), largest(problem.reward))
         search.improve(self.guess, max(0.1 * shift / scale, 4.0 * UNIT))

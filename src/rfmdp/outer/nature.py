@@ -20,9 +20,8 @@ from rfmdp.outer.backups import Faces
 from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.region import analyse
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
-from rfmdp.outer.task import Task, prepare
+from rfmdp.outer.task import Limits, Task, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.ragged import entries, owners, segment, segment_lengths, starts
 from rfmdp.rounding import UNIT

@@ -24,7 +24,7 @@ from rfmdp.objective import MIN
 from rfmdp.outer.policy_iteration import elimination
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region
-from rfmdp.outer.settings import BUDGET, Clock
+from rfmdp.outer.task import BUDGET, Clock
 from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind

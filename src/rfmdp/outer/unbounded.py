@@ -30,9 +30,8 @@ from rfmdp.outer.horizon import half_width
 from rfmdp.outer.plain import PlainWalk, is_plain, pack
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.region import Region, analyse
-from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
-from rfmdp.outer.task import StateBounds, Task
+from rfmdp.outer.task import STOPS, LimitReached, StateBounds, Task, status_of
 from rfmdp.ragged import entries, segment_any
 from rfmdp.types import FloatArray
 
@@ -172,16 +171,16 @@ def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> S
     If they are too wide, from one sweep per side: the error of a row then counts as often as the
     row is met, and one that is hardly ever met no longer makes all bounds above it wide.
     """
-    operator, allowed, total = task.operator, region.allowed, 0.0
+    allowed, total = region.allowed, 0.0
     value = np.where(region.open, 0.0, region.known)
     result = StateBounds(*region.trivial_bounds(), value, guess.choice)
-    levels = [(s, entries(operator.model.row_ptr, s)) for s in region.components.levels()]
+    levels = [(s, entries(task.model.row_ptr, s)) for s in region.components.levels()]
     try:
         for states, rows in levels:
-            operator.backup(guess.value, rows)
-            q = operator.middle(rows, allowed)
-            total += half_width(operator, rows[allowed[rows]], q)
-            operator.choose(q, states, guess.choice, guess.value)
+            task.backup(guess.value, rows)
+            q = task.middle(rows, allowed)
+            total += half_width(task, rows[allowed[rows]], q)
+            task.choose(q, states, guess.choice, guess.value)
             here = result.value[states] = guess.value[states]
             result.lower[states], result.upper[states] = here - total, here + total
             task.clock.check()
@@ -196,12 +195,12 @@ def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> S
         for side in (-1.0, 1.0):
             choice = result.choice.copy()
             for states, rows in levels:
-                operator.backup(guess.value, rows)
-                q[rows] = operator.side(side)[rows]
-                operator.choose(operator.forbid(q, rows, allowed), states, choice, guess.value)
+                task.backup(guess.value, rows)
+                q[rows] = task.side(side)[rows]
+                task.choose(task.forbid(q, rows, allowed), states, choice, guess.value)
                 task.clock.check()
             task.stats.robust_sweeps += 1
-            if side == -operator.sign:  # the guarantee is that of one policy
+            if side == -task.sign:  # the guarantee is that of one policy
                 result.choice = choice
             result.side(side)[region.open] = guess.value[region.open]
     return result

@@ -259,8 +259,9 @@ def measure(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
             return Measured(None, None, objective.reward, objective.discount)
         case goals.Total():
             paid = row_rewards(model, objective.reward) != 0.0
-            over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
-            return Measured(over, None, objective.reward)
+            nowhere = np.zeros(model.states, dtype=np.bool_)
+            pays = _graph(model, behaviour).positive(nowhere, agent=MAX, nature=MAX, rows=paid)
+            return Measured(~pays, None, objective.reward)
     raise UnsupportedError(
         "A simulation must measure what finite trajectories show: no mean in the long run, no "
         "general path formula (G F a), no budget without a policy; got "

@@ -27,8 +27,8 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.derived import Restriction, bare, restrict, taking
 from rfmdp.objective import MAX, MIN, Direction, Parity, Reach, Spec, Total
 from rfmdp.outer.graph import Graph
-from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.outer.task import Limits, Measure
 from rfmdp.ragged import entries, segment_lengths
 from rfmdp.rounding import one_minus
 from rfmdp.sets.families import LpBall

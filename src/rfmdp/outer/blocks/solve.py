@@ -28,13 +28,16 @@ from rfmdp.outer.blocks.block import Check, Command, Step, Sweeps, require_form
 from rfmdp.outer.blocks.fleet import Fleet, fleet
 from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
-from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
 from rfmdp.outer.solution import Solution, Stats, Status
 from rfmdp.outer.task import (
-    Operator,
+    STOPS,
+    Clock,
+    Limits,
     StateBounds,
     Task,
+    largest,
     nothing_proven,
+    status_of,
     to_solution,
 )
 from rfmdp.ragged import starts
@@ -57,7 +60,7 @@ def solve_blocked(
     problem, stats = pose(model.frame, spec), Stats()
     require_form(problem)
     nobody = PreparedInner(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
-    task = Task(Operator(problem, nobody, stats), limits, interest, Clock(limits))
+    task = Task(problem, nobody, stats, limits, interest, Clock(limits))
     with stats.phase("prepare"):
         blocks = fleet(model, spec, inner, limits.seconds)
     try:

@@ -35,7 +35,7 @@ from rfmdp.model.lattice import LatticeMDP
 from rfmdp.model.lattice_rows import written_out
 from rfmdp.objective import MIN
 from rfmdp.outer.lattice.sweep import AT_ONCE, MOST_MIXED, Errors, Payments, Sweep
-from rfmdp.outer.settings import Clock, largest
+from rfmdp.outer.task import Clock, largest
 from rfmdp.ragged import segment_sum
 from rfmdp.rounding import RESOLUTION, UNIT
 from rfmdp.sets.marginals import Kind
