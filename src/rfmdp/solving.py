@@ -17,18 +17,10 @@ from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.derived import restrict
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.validate import require_valid
-from rfmdp.objective import (
-    BudgetUntil,
-    Direction,
-    Parity,
-    Spec,
-    Temporal,
-    TemporalReward,
-)
+from rfmdp.objective import BudgetUntil, Direction, Parity, Spec, Temporal, TemporalReward
 from rfmdp.outer.average import solve_average
 from rfmdp.outer.blocks.solve import solve_blocked
 from rfmdp.outer.horizon import solve_discounted, solve_prefix, solve_steps
-from rfmdp.outer.mixed import solve_mixed
 from rfmdp.outer.problem import Form, Problem, pose, solve_budget, where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.outer.task import (
@@ -40,7 +32,7 @@ from rfmdp.outer.task import (
     prepare,
     to_solution,
 )
-from rfmdp.outer.unbounded import solve_unbounded
+from rfmdp.outer.unbounded import solve_mixed, solve_unbounded
 from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
