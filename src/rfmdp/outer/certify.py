@@ -76,7 +76,7 @@ class Certifier:
         """
         if not self.task.can_prove(side):
             return None
-        widening = self.widening(value, choice, side, lead)
+        widening = self._widening(value, choice, side, lead)
         if widening is None:
             return None
         weight, steps = self._first_steps(value, widening)
@@ -85,14 +85,19 @@ class Certifier:
         for attempt in range(TRIES):
             candidate = self._widen(value, widening, 4.0**attempt * steps)
             best = (widening.choice if widening.fixed is None else choice).copy()
-            failing = self.failing(candidate, side, widening.fixed, widening.groups, best)
+            failing = self._failing(candidate, widening, best)
             self.task.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return np.where(self.region.open, candidate, self.region.known)
-            widening, steps = self._widening_at(candidate, best, weight, widening, steps)
+            # rows, answers and ways to linger that are equally good at the value are not at the
+            # candidate, and it is the candidate that has to be proven
+            other = self._widening(candidate, best, side)
+            longer = None if other is None else self._steps(other, weight)
+            if other is not None and longer is not None:  # an endless chain says nothing
+                widening, steps = other, longer
         return None
 
-    def widening(
+    def _widening(
         self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
     ) -> Widening | None:
         """Return how to widen a value on a side, None if there is no way out of a group.
@@ -183,21 +188,15 @@ class Certifier:
         weight = size[self.backups.row_state]
         return weight, self._steps(widening, weight)
 
-    def failing(
-        self,
-        candidate: FloatArray,
-        side: float,
-        fixed: IntArray | None,
-        groups: Groups,
-        choice: IntArray | None = None,
-    ) -> BoolArray:
+    def _failing(self, candidate: FloatArray, widening: Widening, choice: IntArray) -> BoolArray:
         """Return which open states (N,) fail the check of a candidate (S,), see `ProvenBackups.of`.
 
-        If no choice (S,) is `fixed`, `choice` (S,) becomes the best one at the candidate, in place.
+        If no choice is fixed, `choice` (S,) becomes the best one at the candidate, in place.
         """
+        side, fixed, groups = widening.side, widening.fixed, widening.groups
         here = candidate[self.states]
         image = self.backups.of(candidate, side, fixed, groups)
-        if choice is not None and fixed is None:
+        if fixed is None:
             q = self.task.middle(self.backups.open_rows, self._allowed)
             q[groups.rows] = -self.task.sign * np.inf
             self.task.choose(q, self.states, choice, candidate.copy())
@@ -255,26 +254,6 @@ class Certifier:
             return None
         chain.put(steps)
         return steps
-
-    def _widening_at(
-        self,
-        candidate: FloatArray,
-        choice: IntArray,
-        weight: FloatArray,
-        widening: Widening,
-        steps: FloatArray,
-    ) -> tuple[Widening, FloatArray]:
-        """Return how to widen at a candidate that fails, and the sum of weights so (S,).
-
-        The agent's choice (S,) is the best one at the candidate, or that of the guarantee.
-
-        Rows, answers and ways to linger that are equally good at the value are not at the
-        candidate, and it is the candidate that has to be proven. An endless chain says nothing:
-        then widening and steps stay.
-        """
-        other = self.widening(candidate, choice, widening.side)
-        longer = None if other is None else self._steps(other, weight)
-        return (widening, steps) if other is None or longer is None else (other, longer)
 
 
 def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | None:
