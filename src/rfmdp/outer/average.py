@@ -23,7 +23,6 @@ their h is so far out that no reward matters.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -37,9 +36,6 @@ from rfmdp.outer.task import STOPS, Operator, StateBounds, Task, largest, status
 from rfmdp.ragged import entries, segment_all, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
-
-Moves: TypeAlias = tuple[FloatArray, IntArray, IntArray]
-"""Of every state of a chain: shares, states to move to, pointers (S + 1,)."""
 
 PRICES = (1e3, 1e5, 1e7)  # of gain, in bias: how many steps the choice of a better one is worth
 POLICIES, ANSWERS = 60, 6  # of policy iteration at one price; nature's to one policy
@@ -71,8 +67,8 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
                 for side in (-1.0, 1.0):
                     if task.can_prove(side):
                         _improve(Gains(task, search, side), result, witness)
-            if task.closed(result.lower, result.upper, result.value) or search.equal:
-                break
+            if task.closed(result.lower, result.upper, result.value) or not np.ptp(search.gain):
+                break  # or all states have one gain, so that no price matters
     except STOPS as stop:
         result.stopped = status_of(stop)
     result.value = 0.5 * result.lower + 0.5 * result.upper
@@ -95,11 +91,6 @@ class GainIteration:
         self._answers = np.zeros(self.model.transitions)  # nature's last ones, of all rows
         self._states, self._rows = np.arange(self.model.states), np.arange(self.model.rows)
         self._every = np.ones(self.model.rows, dtype=np.bool_)
-
-    @property
-    def equal(self) -> bool:
-        """Whether all states have one gain, so that no price matters."""
-        return bool(np.ptp(self.gain) == 0.0)
 
     @property
     def width(self) -> float:
@@ -173,9 +164,16 @@ class GainIteration:
             )
             class_gain[label[met]] = _alike(paid[met] / length[met], SAME * self.width)
         else:
-            met, moves = recurs, (answers[taken], after, pointers)
+            met, bias = recurs, nothing.copy()
             chain = self._until(met, answers, begin)
-            bias, class_gain = self._mix(label, recurs, moves, reward)
+            for _ in range(SWEEPS):
+                rise = reward + segment_sum(answers[taken] * bias[after], pointers) - bias
+                class_gain = np.bincount(label, rise) / np.bincount(label)
+                change = np.where(recurs, rise - class_gain[label], 0.0)
+                if largest(change) <= SAME * self.width:
+                    break
+                bias += 0.5 * change
+                self.task.clock.check()
         ends = class_gain[label]
         gain = np.where(recurs, ends, self._total(chain, nothing, np.where(met, ends, 0.0)))
         self.gain = gain = _alike(gain, EXACT * largest(gain))
@@ -201,21 +199,6 @@ class GainIteration:
             chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
         chain.put(value)
         return value
-
-    def _mix(
-        self, label: IntArray, recurs: BoolArray, moves: Moves, reward: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bias (S,) and gain of closed classes that are too large to solve, by sweeps."""
-        (share, after, pointers), bias = moves, np.zeros(len(label))
-        for _ in range(SWEEPS):
-            rise = reward + segment_sum(share * bias[after], pointers) - bias
-            gain = np.bincount(label, rise) / np.maximum(np.bincount(label), 1)
-            change = np.where(recurs, rise - gain[label], 0.0)
-            if largest(change) <= SAME * self.width:
-                break
-            bias += 0.5 * change
-            self.task.clock.check()
-        return bias, gain
 
 
 def _alike(number: FloatArray, width: float) -> FloatArray:

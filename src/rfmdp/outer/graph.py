@@ -109,7 +109,7 @@ class Graph:
 
     def rows_can_stay(self, stay: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can keep all probability within `stay`."""
-        inside = self._states(stay)
+        inside = np.array(stay, dtype=np.bool_)
         out = np.empty(self.model.rows, dtype=np.bool_)
         kernels.rows_stay(self.edges.forward, self._nature, self._work(), inside, out)
         return out
@@ -132,13 +132,13 @@ class Graph:
         `choice` (S,), if given, is filled with rows that give the agent what it wants: within X
         if that is MAX, outside of X if it is MIN.
         """
-        reached = self._states(target)
+        reached = np.array(target, dtype=np.bool_)
         if rows is None and not reached.any():
             return reached
         status = self._status(self.rows, np.zeros_like(self.rows) if rows is None else rows)
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
         agent = MAX if self.agent_has_no_choice else agent
-        grow = ~reached if stay is None else self._states(stay) & ~reached
+        grow = ~reached if stay is None else stay & ~reached
         self._attract(reached, grow, status, agent, mode, ~reached, choice)
         return reached
 
@@ -158,14 +158,13 @@ class Graph:
         (MIN) move to X with positive probability without leaving Y). `choice` as in `positive`,
         whose answer to the same question may be given.
         """
-        target = self._states(target)
+        target = np.array(target, dtype=np.bool_)
         if positive is None:
             positive = self.positive(target, stay, agent=agent, nature=nature, choice=choice)
         if positive.all() or np.array_equal(positive, target):
             return positive.copy()
-        if (
-            agent is MIN or self.agent_has_no_choice
-        ) and not self.flexible.any():  # no way to where it is 0
+        if (agent is MIN or self.agent_has_no_choice) and not self.flexible.any():
+            # no way to where it is 0
             return ~self.positive(~positive, ~target, agent=MAX, nature=MAX, choice=choice)
         nothing = np.zeros_like(target)
         none = np.zeros_like(self.rows)
@@ -188,7 +187,7 @@ class Graph:
         have such a move. Only states of `grow` join the target. Directions and `choice` as in
         `positive`.
         """
-        reached = self._states(target & states)
+        reached = target & states
         status = self._status(self.rows & rows, np.zeros_like(rows))
         mode = kernels.TOGETHER if nature is MAX else kernels.CERTAIN
         inside = states.copy() if nature is MAX else states & ~reached
@@ -328,10 +327,6 @@ class Graph:
             np.empty(model.states, dtype=np.int32),
             np.empty(model.rows, dtype=np.int32),
         )
-
-    def _states(self, states: BoolArray) -> BoolArray:
-        """Return a set of states as a new array that kernels may change."""
-        return np.array(states, dtype=np.bool_, order="C")
 
 
 _ANALYSED: WeakKeyDictionary[FactoredMDP, tuple[Edges, tuple[AnyArray, ...]]]

@@ -24,11 +24,10 @@ from rfmdp.kernels.packed import DONE, NOW, steps_back
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
-from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.region import Region, components, no_groups
 from rfmdp.outer.task import BUDGET, STOPS, Operator, StateBounds, Task, nothing_proven, status_of
 from rfmdp.rounding import LAST_DIGITS, UNIT
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 ATTEMPTS = 8
 
@@ -59,14 +58,20 @@ class Backward:
         value, error, done = start, 0.0, 0
         while done < len(problem.steps):
             before, width, step = value, 0.0, problem.steps[done]
-            allowed = self._allowed(policy, done)
+            allowed = self._every_row
+            if policy is not None:
+                allowed = np.zeros(problem.model.rows, dtype=np.bool_)
+                allowed[policy[len(policy) - 1 - done]] = True
             task.backup(value, self.rows)
             if side:
                 q = task.forbid(task.side(side).copy(), self.rows, allowed)
             else:
                 q = task.middle(self.rows, allowed)
                 width = half_width(task, self.rows[allowed], q)
-            value = self._take(q, step, done)
+            value = np.empty(problem.model.states)
+            task.choose(q, self.states, self.rules[len(problem.steps) - 1 - done], value)
+            task.stats.robust_sweeps += 1
+            value = np.where(step.fixed, step.given, value)
             if side and problem.probability:
                 value = np.clip(value, 0.0, 1.0)
             error, done = problem.discount * error + width, done + 1
@@ -125,22 +130,6 @@ class Backward:
         while end < len(steps) and steps[end] is steps[done]:
             end += 1
         return end - done
-
-    def _allowed(self, policy: IntArray | None, done: int) -> BoolArray:
-        """Return the rows (R,) that the agent may take: all, or those of a policy at this step."""
-        if policy is None:
-            return self._every_row
-        allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
-        allowed[policy[len(policy) - 1 - done]] = True
-        return allowed
-
-    def _take(self, q: FloatArray, step: BackwardStep, done: int) -> FloatArray:
-        """Return the value before a step, and note the rows chosen."""
-        value = np.empty(self.problem.model.states)
-        choice = self.rules[len(self.problem.steps) - 1 - done]
-        self.task.choose(q, self.states, choice, value)
-        self.task.stats.robust_sweeps += 1
-        return np.where(step.fixed, step.given, value)
 
     def _tick(self, done: int, error: float) -> None:
         if done < len(self.problem.steps):

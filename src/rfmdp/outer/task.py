@@ -227,9 +227,8 @@ class Operator:
             q = np.empty_like(self.below)
             with np.errstate(invalid="ignore"):  # a row of which nothing is proven has no middle
                 low, high = self.below[rows], self.above[rows]
-                q[rows] = np.where(
-                    low == high, low, 0.5 * low + 0.5 * high
-                )  # least float, halved: 0
+                # the least float, halved, is 0
+                q[rows] = np.where(low == high, low, 0.5 * low + 0.5 * high)
         else:
             q = self.side(-1.0 if self.proves == Side.BELOW else 1.0).copy()
         return self.forbid(q, rows, allowed)
