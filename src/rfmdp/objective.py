@@ -119,7 +119,9 @@ class Objective:
         factor = "" if self.factor == 1.0 else f"{{discount={self.factor!r}}}"
         texts = {name: text_of(states) for name, states in sets.items()}
         reward = self.reward_name or ""
-        return words.format(self, times=_times(*self.span), factor=factor, reward=reward, **texts)
+        return words.format(
+            self, times=written_steps(*self.span), factor=factor, reward=reward, **texts
+        )
 
 
 SETS = ("target", "stay")  # the fields of objectives that are sets of states
@@ -344,7 +346,8 @@ class Spec:
         return f"{kind}{sides}=? [ {self.objective.path} ]"
 
 
-def _times(earliest: int, latest: int | None) -> str:
+def written_steps(earliest: int, latest: int | None) -> str:
+    """Return the steps of an operator over time as a property writes them."""
     if latest is None:
         return f">={earliest}" if earliest else ""
     return f"[{earliest},{latest}]" if earliest else f"<={latest}"

@@ -41,13 +41,7 @@ from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 
 class Edges:
-    """The transitions that can occur, forwards and, when first needed, backwards.
-
-    Parameters
-    ----------
-    row_ptr : (S + 1,)
-    successor_ptr, successors : those of every row, pointers (R + 1,)
-    """
+    """The transitions that can occur, forwards and, when first needed, backwards."""
 
     def __init__(self, row_ptr: IntArray, successor_ptr: IntArray, successors: Int32Array) -> None:
         self.row_state: Int32Array = frozen(owners(row_ptr).astype(np.int32))
@@ -83,11 +77,9 @@ class Graph:
         self.edges, self._nature = _ANALYSED[model]
 
     def with_rows(self, rows: BoolArray | IntArray) -> Graph:
-        """Return the graph in which the agent may take only some rows.
+        """Return the graph in which the agent may take only some rows: booleans (R,) or a policy.
 
-        Parameters
-        ----------
-        rows : (R,) booleans, or a policy: (S,) row of every state, -1 for none
+        A policy (S,) is a row of every state, -1 for none.
         """
         other, allowed = copy(self), rows.astype(np.bool_)
         if rows.dtype != np.bool_:

@@ -78,19 +78,9 @@ class Nature:
 
 
 def worst_case(solution: Solution, step: int = 0) -> Nature:
-    """Return nature's optimal marginals against the policy of a solution.
+    """Return nature's optimal marginals against the policy of a solution with some steps gone.
 
     Where the value is infinite, any members are given.
-
-    Parameters
-    ----------
-    step
-        For a time-dependent policy: how many steps are gone.
-
-    Raises
-    ------
-    ModelError
-        If there is no such step.
     """
     model, spec, nature = solution.explicit_model, solution.spec, solution.spec.nature
     problem = pose(model, spec)

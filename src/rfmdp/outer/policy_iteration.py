@@ -71,14 +71,9 @@ class Nodes:
 class Chain:
     """x = reward + discount P x on the states of some nodes; every state takes one row.
 
-    Parameters
-    ----------
-    choice, answers
-        The row (S,) of every state, and nature's answers to those of the nodes, concatenated.
-    value
-        The values (S,) of all other states; those of the nodes are where `x` begins.
-    place
-        Memory (S,), all of it -1, and left so; for small chains of large models.
+    `choice` is the row (S,) of every state; nature's `answers` to those of the nodes come one after
+    another; `value` (S,) is that of all other states, and where `x` begins for the nodes. `place`
+    is memory (S,), all of it -1, and left so; for small chains of large models.
     """
 
     def __init__(
