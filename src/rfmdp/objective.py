@@ -81,8 +81,7 @@ class Objective:
     @property
     def sets(self) -> dict[str, StateSet]:
         """The sets of states by the names of their fields: target, stay."""
-        names = [item.name for item in fields(self)]
-        return {name: getattr(self, name) for name in names if name in SETS}
+        return {i.name: getattr(self, i.name) for i in fields(self) if i.name in SETS}
 
     @property
     def span(self) -> tuple[int, int | None]:
@@ -118,10 +117,8 @@ class Objective:
             words = words.replace("{stay} U", "F")
         factor = "" if self.factor == 1.0 else f"{{discount={self.factor!r}}}"
         texts = {name: text_of(states) for name, states in sets.items()}
-        reward = self.reward_name or ""
-        return words.format(
-            self, times=written_steps(*self.span), factor=factor, reward=reward, **texts
-        )
+        times, reward = written_steps(*self.span), self.reward_name or ""
+        return words.format(self, times=times, factor=factor, reward=reward, **texts)
 
 
 SETS = ("target", "stay")  # the fields of objectives that are sets of states

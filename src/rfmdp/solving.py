@@ -271,18 +271,12 @@ def evaluate(
     task = prepare(problem, method, limits, where(model, states))
     if problem.form is Form.STEPS:
         result = solve_steps(task, policy.rows)
-    else:
-        tail = _after_the_steps(problem, policy, method, task)
+    else:  # the last rule is that of the unbounded until that follows the steps
+        fixed = restrict(model, policy.rows[-1])
+        none, everywhere = np.zeros(fixed.rows), np.ones(fixed.states, dtype=np.bool_)
+        unbounded = replace(problem, model=fixed, reward=none, steps=(), flipped=False)
+        subtask = prepare(unbounded, method, limits, everywhere, task.stats)
+        tail = solve_unbounded(replace(subtask, clock=task.clock))
+        tail.choice = policy.rows[-1]
         result = solve_prefix(task, tail, policy.rows[:-1])
     return replace(to_solution(task, request, method.name, result), subject="policy")
-
-
-def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task) -> StateBounds:
-    """Return bounds of the unbounded until that follows its first steps, with the last rule."""
-    fixed = restrict(problem.model, policy.rows[-1])
-    unbounded = replace(problem, model=fixed, reward=np.zeros(fixed.rows), steps=(), flipped=False)
-    everywhere = np.ones(fixed.states, dtype=np.bool_)
-    subtask = prepare(unbounded, inner, task.limits, everywhere, task.stats)
-    result = solve_unbounded(replace(subtask, clock=task.clock))
-    result.choice = policy.rows[-1]
-    return result

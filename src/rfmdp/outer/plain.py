@@ -258,16 +258,12 @@ class PlainWalk:
                 expect(BUDGET)
             if end == kernels.PAUSED and helped >= ANSWERED:
                 return
-            if end == kernels.SLOW:
+            if end == kernels.SLOW:  # the value of the chain helps; bounds begin around it
                 helped += 1
-                self._help()
+                if self._place[kernels.PHASE] < kernels.LOWER and not self._solve_chain():
+                    self.make_progress(at)
+                    self._solve_chain()
             clock.tick("solve", float(self._pace[kernels.CHANGE]))
-
-    def _help(self) -> None:
-        """Solve the chain of a component whose sweeps are slow; bounds begin around its value."""
-        if self._place[kernels.PHASE] < kernels.LOWER and not self._solve_chain():
-            self.make_progress(self.component)
-            self._solve_chain()
 
     def make_progress(self, component: int) -> None:
         """Choose rows of a component whose chain ends, at more than 0 where there is a way."""

@@ -142,8 +142,11 @@ def _reward(objective: Objective, blank: Problem) -> Problem:
     if last is not None and not objective.summed:
         state = np.array(model.reward(name).state, dtype=np.float64)
         return replace(blank, start=state, steps=(step,) * last)
-    paid = row_rewards(model, name)
-    paying = replace(blank, reward=paid, rounded=_rounded(model, name, paid))
+    rewards, paid = model.reward(name), row_rewards(model, name)
+    state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
+    shift = paid - rewards.row  # Knuth's two-sum: what rounding took is not 0
+    rounded = bool(np.any((rewards.row - (paid - shift)) + (state - shift)))
+    paying = replace(blank, reward=paid, rounded=rounded)
     if objective.endless:
         return replace(paying, form=Form.AVERAGE)
     if last is not None:
@@ -172,14 +175,6 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     rewards = model.reward(name)
     total: FloatArray = rewards.row + np.repeat(rewards.state, segment_lengths(model.row_ptr))
     return total
-
-
-def _rounded(model: FactoredMDP, name: str | None, paid: FloatArray) -> bool:
-    """Return whether rounding took something from what rows pay, (R,)."""
-    rewards = model.reward(name)
-    state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
-    shift = paid - rewards.row  # Knuth's two-sum
-    return bool(np.any((rewards.row - (paid - shift)) + (state - shift)))
 
 
 def solve_budget(
