@@ -92,8 +92,8 @@ class Objective:
 
     @property
     def layers(self) -> int:
-        """How many copies of the states tell apart what the value hangs on, beside the state."""
-        return 1
+        """How many copies of the states tell apart what was paid of a budget; 1 without one."""
+        return int(getattr(self, "budget", 0)) + 1
 
     @property
     def reward_name(self) -> str | None:
@@ -168,11 +168,6 @@ class BudgetUntil(Objective):
     rewarded: ClassVar[bool] = False
     plain: ClassVar[bool] = False
     words: ClassVar[str] = '{stay} U{{"{reward}"}}<={0.budget} {target}'
-
-    @property
-    def layers(self) -> int:
-        """One for every amount that may have been paid."""
-        return self.budget + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from rfmdp.outer.solution import Status
 from rfmdp.outer.task import STOPS, LimitReached, StateBounds, Task, largest, status_of
 from rfmdp.ragged import entries
 from rfmdp.rounding import UNIT
-from rfmdp.types import FloatArray
+from rfmdp.types import FloatArray, IntArray
 
 ATTEMPTS = 8
 NEAREST = 1e2 * FLOOR  # of the shares by which the strict side is approached
@@ -229,12 +229,9 @@ class Search:
 
 
 def solve_mixed(task: Task, warm: FloatArray | None = None) -> StateBounds:
-    """Return bounds of all states, from a first guess (S,) of their values.
+    """Return bounds of all states, from a first guess (S,) of their values; see `Shifted`.
 
-    Raises
-    ------
-    ModelError
-        If those who minimise may go round for ever at no mean cost, so that nothing is proven.
+    Refuses if those who minimise may go round for ever at no mean cost: nothing is proven then.
     """
     with task.stats.phase("graph"):
         region = analyse(task.problem, task.clock)
@@ -295,20 +292,20 @@ class Shifted:
         scale = max(largest(self.guess.value[self.states]), largest(problem.reward))
         search.improve(self.guess, max(0.1 * shift / scale, 4.0 * UNIT))
         result.value = np.where(region.open, self.guess.value, region.known)
+        fixed = None
+        if side == -task.sign:  # the guarantee, of one policy
+            fixed = np.where(region.open, self.guess.choice, region.choice)
         with task.stats.phase("certify"):
-            if not self._holds(self.guess):
+            if not self._holds(result.value, fixed):
                 return False
         result.put(side, result.value.copy())
-        if side == -task.sign:
-            result.choice = np.where(region.open, self.guess.choice, region.choice)
+        if fixed is not None:
+            result.choice = fixed
         return True
 
-    def _holds(self, guess: Guess) -> bool:
-        """Return whether a guess is a bound of its side, see above."""
-        problem, region, fixed = self.task.problem, self.region, None
-        if self.side == -self.task.sign:  # the guarantee, of one policy
-            fixed = np.where(region.open, guess.choice, region.choice)
-        bound = np.where(region.open, guess.value, region.known)
+    def _holds(self, bound: FloatArray, fixed: IntArray | None) -> bool:
+        """Return whether numbers (S,) are a bound of the side, the choice (S,) perhaps fixed."""
+        problem, region = self.task.problem, self.region
         image = self.backups.of(bound, self.side, fixed, region.groups)
         if not np.all(self.side * (image - bound[self.states]) < 0.0):  # not a number fails
             return False
