@@ -18,8 +18,8 @@ from rfmdp.domains import PUBLISHED, domain, find, published_bounds
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.inner import METHODS as SOLVERS
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
+from rfmdp.outer.task import Limits
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray
 

@@ -81,13 +81,13 @@ from .objective import (
     Until as Until,
 )
 from .opening import open_model as open_model, read_model as read_model
-from .outer.settings import Limits as Limits, Measure as Measure
 from .outer.solution import (
     Bounds as Bounds,
     Policy as Policy,
     Solution as Solution,
     Status as Status,
 )
+from .outer.task import Limits as Limits, Measure as Measure
 from .policies.explain import collect_next as collect_next, explain as explain
 from .policies.files import (
     read_policy as read_policy,

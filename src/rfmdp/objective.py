@@ -63,13 +63,25 @@ class Objective:
     words: ClassVar[str] = "C"  # how a property writes it
 
     def __post_init__(self) -> None:
-        _check(self)
+        """Raise ModelError unless every field is what its name says."""
+        kind = type(self).__name__
+        for name in (item.name for item in fields(self)):
+            value = getattr(self, name)
+            wanted, holds = _FIELDS[name]
+            if not holds(value):
+                raise ModelError(f"{kind}: {name} must be {wanted}, got {value!r:.60}.")
+        earliest, latest = self.span
+        if latest is not None and latest < earliest:
+            raise ModelError(
+                f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
+            )
+        if latest is None and getattr(self, "discount", 0.0) == 1.0:
+            raise ModelError(f"{kind}: discount must be < 1; use Total for undiscounted reward.")
 
     @property
     def sets(self) -> dict[str, StateSet]:
         """The sets of states by the names of their fields: target, stay."""
-        names = [item.name for item in fields(self)]
-        return {name: getattr(self, name) for name in names if name in SETS}
+        return {i.name: getattr(self, i.name) for i in fields(self) if i.name in SETS}
 
     @property
     def span(self) -> tuple[int, int | None]:
@@ -80,8 +92,8 @@ class Objective:
 
     @property
     def layers(self) -> int:
-        """How many copies of the states tell apart what the value hangs on, beside the state."""
-        return 1
+        """How many copies of the states tell apart what was paid of a budget; 1 without one."""
+        return int(getattr(self, "budget", 0)) + 1
 
     @property
     def reward_name(self) -> str | None:
@@ -98,9 +110,15 @@ class Objective:
         """What stands between the brackets of a property."""
         if (formula := getattr(self, "formula", None)) is not None:
             return str(getattr(formula, "text", formula))
-        sets = {name: text_of(states) for name, states in self.sets.items()}
-        times, factor = _times(*self.span), _factor(self.factor)
-        return self.words.format(self, times=times, factor=factor, **sets)
+        sets, words = self.sets, self.words
+        stay = sets.get("stay")
+        everywhere = isinstance(stay, np.ndarray) and bool(stay.all())
+        if everywhere or getattr(stay, "text", None) == "true":
+            words = words.replace("{stay} U", "F")
+        factor = "" if self.factor == 1.0 else f"{{discount={self.factor!r}}}"
+        texts = {name: text_of(states) for name, states in sets.items()}
+        times, reward = written_steps(*self.span), self.reward_name or ""
+        return words.format(self, times=times, factor=factor, reward=reward, **texts)
 
 
 SETS = ("target", "stay")  # the fields of objectives that are sets of states
@@ -131,11 +149,7 @@ class Until(Objective):
     earliest: int = 0
 
     rewarded: ClassVar[bool] = False
-
-    @property
-    def path(self) -> str:
-        """Both sets and the steps, as in `"safe" U<=5 "goal"`."""
-        return _until(self.stay, _times(*self.span), self.target)
+    words: ClassVar[str] = "{stay} U{times} {target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +167,7 @@ class BudgetUntil(Objective):
 
     rewarded: ClassVar[bool] = False
     plain: ClassVar[bool] = False
-
-    @property
-    def layers(self) -> int:
-        """One for every amount that may have been paid."""
-        return self.budget + 1
-
-    @property
-    def path(self) -> str:
-        """Both sets and the budget, as in `"safe" U{"cost"}<=5 "goal"`."""
-        return _until(self.stay, f'{{"{self.reward or ""}"}}<={self.budget}', self.target)
+    words: ClassVar[str] = '{stay} U{{"{reward}"}}<={0.budget} {target}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +236,6 @@ class Discounted(Objective):
     reward: str | None = None
 
     words: ClassVar[str] = "C{factor}"
-
-    def __post_init__(self) -> None:
-        _check(self)
-        if self.discount >= 1.0:
-            raise ModelError("Discounted: discount must be < 1; use Total for undiscounted reward.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,37 +338,11 @@ class Spec:
         return f"{kind}{sides}=? [ {self.objective.path} ]"
 
 
-def _until(stay: StateSet, bound: str, target: StateSet) -> str:
-    everywhere = isinstance(stay, np.ndarray) and bool(stay.all())
-    if everywhere or getattr(stay, "text", None) == "true":
-        return f"F{bound} {text_of(target)}"
-    return f"{text_of(stay)} U{bound} {text_of(target)}"
-
-
-def _times(earliest: int, latest: int | None) -> str:
+def written_steps(earliest: int, latest: int | None) -> str:
+    """Return the steps of an operator over time as a property writes them."""
     if latest is None:
         return f">={earliest}" if earliest else ""
     return f"[{earliest},{latest}]" if earliest else f"<={latest}"
-
-
-def _factor(discount: float) -> str:
-    return "" if discount == 1.0 else f"{{discount={discount!r}}}"
-
-
-def _check(objective: Objective) -> None:
-    """Raise ModelError unless every field of an objective is what its name says."""
-    for name in (item.name for item in fields(objective)):
-        value = getattr(objective, name)
-        kind, holds = _FIELDS[name]
-        if not holds(value):
-            raise ModelError(
-                f"{type(objective).__name__}: {name} must be {kind}, got {value!r:.60}."
-            )
-    earliest, latest = objective.span
-    if latest is not None and latest < earliest:
-        raise ModelError(
-            f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
-        )
 
 
 def _is_count(value: object) -> bool:

@@ -17,28 +17,27 @@ from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.derived import restrict
 from rfmdp.model.lattice import AnyModel, LatticeMDP
 from rfmdp.model.validate import require_valid
-from rfmdp.objective import (
-    BudgetUntil,
-    Direction,
-    Parity,
-    Spec,
-    Temporal,
-    TemporalReward,
-)
+from rfmdp.objective import BudgetUntil, Direction, Parity, Spec, Temporal, TemporalReward
 from rfmdp.outer.average import solve_average
 from rfmdp.outer.blocks.solve import solve_blocked
 from rfmdp.outer.horizon import solve_discounted, solve_prefix, solve_steps
-from rfmdp.outer.mixed import solve_mixed
 from rfmdp.outer.problem import Form, Problem, pose, solve_budget, where
-from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare, to_solution
-from rfmdp.outer.unbounded import solve_unbounded
+from rfmdp.outer.task import (
+    LimitReached,
+    Limits,
+    StateBounds,
+    Task,
+    nothing_proven,
+    prepare,
+    to_solution,
+)
+from rfmdp.outer.unbounded import solve_mixed, solve_unbounded
 from rfmdp.state_sets import StateSet
 from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.parity import solve_parity
-from rfmdp.temporal.product import solve_temporal, with_automaton, with_memory
-from rfmdp.types import FloatArray
+from rfmdp.temporal.product import Product, solve_temporal, with_automaton, with_memory
+from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -139,17 +138,7 @@ def solve(
 def as_spec(request: Spec | Property | str, model: AnyModel, *, settled: bool = False) -> Spec:
     """Return the specification that a property, or its text, stands for with a model.
 
-    Parameters
-    ----------
-    settled
-        Whether `P=?` will do on a model with choices, because nobody's direction matters.
-
-    Raises
-    ------
-    PrismError
-        For a text that is not one property, or says neither min nor max where that matters.
-    UnsupportedError
-        For a property that is more than one P or R, and for anything else.
+    If it is `settled` because nobody's direction matters, `P=?` will do on a model with choices.
     """
     if isinstance(request, Spec):
         return request
@@ -256,13 +245,14 @@ def evaluate(
     specification = as_spec(spec, model, settled=nature is not None or not model.uncertain)
     request = replace(specification, nature=nature or specification.nature)
     if isinstance(request.objective, Temporal | TemporalReward):
-        return solve_temporal(
-            model, request, where(model, states),
-            lambda product, on_product, interest: _of_policy(
-                product.model, policy if remembers else with_memory(policy, product),
-                partial(evaluate, spec=on_product, inner=inner, limits=limits, states=interest),
-            ),
-        )  # fmt: skip
+
+        def of_policy(product: Product, question: Spec, interest: BoolArray) -> Solution:
+            """Return the value as a claim about the whole product, which keeps all its rows."""
+            whole, own = product.model, policy if remembers else with_memory(policy, product)
+            found = evaluate(whole, own, question, inner=inner, limits=limits, states=interest)
+            return replace(found, model=whole, policy=own, subject="policy")
+
+        return solve_temporal(model, request, where(model, states), of_policy)
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
         return solve(fixed, request, inner=inner, limits=limits, states=states)
@@ -281,25 +271,12 @@ def evaluate(
     task = prepare(problem, method, limits, where(model, states))
     if problem.form is Form.STEPS:
         result = solve_steps(task, policy.rows)
-    else:
-        tail = _after_the_steps(problem, policy, method, task)
+    else:  # the last rule is that of the unbounded until that follows the steps
+        fixed = restrict(model, policy.rows[-1])
+        none, everywhere = np.zeros(fixed.rows), np.ones(fixed.states, dtype=np.bool_)
+        unbounded = replace(problem, model=fixed, reward=none, steps=(), flipped=False)
+        subtask = prepare(unbounded, method, limits, everywhere, task.stats)
+        tail = solve_unbounded(replace(subtask, clock=task.clock))
+        tail.choice = policy.rows[-1]
         result = solve_prefix(task, tail, policy.rows[:-1])
     return replace(to_solution(task, request, method.name, result), subject="policy")
-
-
-def _of_policy(
-    model: FactoredMDP, policy: Policy, evaluate: Callable[[FactoredMDP, Policy], Solution]
-) -> Solution:
-    """Return the value of a policy as a claim about the whole model, which keeps all its rows."""
-    return replace(evaluate(model, policy), model=model, policy=policy, subject="policy")
-
-
-def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task) -> StateBounds:
-    """Return bounds of the unbounded until that follows its first steps, with the last rule."""
-    fixed = restrict(problem.model, policy.rows[-1])
-    unbounded = replace(problem, model=fixed, reward=np.zeros(fixed.rows), steps=(), flipped=False)
-    everywhere = np.ones(fixed.states, dtype=np.bool_)
-    subtask = prepare(unbounded, inner, task.limits, everywhere, task.stats)
-    result = solve_unbounded(replace(subtask, clock=task.clock))
-    result.choice = policy.rows[-1]
-    return result

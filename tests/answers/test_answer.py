@@ -10,8 +10,8 @@ from rfmdp.answers.property import parse_properties
 from rfmdp.errors import ModelError, NotCertifiedError, PrismError, PrismWarning
 from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.language.build import parse_prism
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits
 
 COIN = """
 dtmc

@@ -16,8 +16,8 @@ from rfmdp.inner.relaxations import Sequential
 from rfmdp.language.ast import Binary, Literal, Type
 from rfmdp.language.build import parse_prism
 from rfmdp.language.source import SourceText
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import shared_digits
+from rfmdp.outer.task import Limits
 
 PAID = """mdp
 module m

@@ -32,7 +32,7 @@ from rfmdp.learning.methods import (
     UniformRandom,
     find_method,
 )
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.solving import solve
 from rfmdp.threads import set_threads, threads
 from rfmdp.verification.solution import verify

@@ -23,8 +23,8 @@ from rfmdp.learning.methods import RewardRange, StopWhen, UniformRandom
 from rfmdp.learning.setup import Budget, Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits
 from rfmdp.policies.explain import explain
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve

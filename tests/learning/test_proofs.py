@@ -14,7 +14,7 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import LogSpaced, StopWhen, find_method
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify

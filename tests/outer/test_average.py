@@ -18,9 +18,8 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, LongRunAverage, LongRunShare, Reach, Spec
 from rfmdp.outer.average import GainIteration, Gains
 from rfmdp.outer.problem import pose
-from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
-from rfmdp.outer.task import prepare
+from rfmdp.outer.task import Limits, Measure, prepare
 from rfmdp.policies.explain import decisions
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import evaluate, solve

@@ -19,8 +19,8 @@ from rfmdp.objective import (
     Total,
     Until,
 )
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits
 from rfmdp.sets.families import Interval, Polytope, Singleton
 from rfmdp.solving import solve
 

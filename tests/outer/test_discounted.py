@@ -9,7 +9,7 @@ from rfmdp.inner import METHODS
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN, Discounted, Spec
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.sets.families import Interval
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify

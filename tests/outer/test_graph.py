@@ -103,10 +103,10 @@ def test_total_reward_agrees_with_values(seed):
     """Total reward is 0 or infinite exactly where the graph says so."""
     model, game = small_game(seed)
     reward = (np.random.default_rng(seed).random(model.rows) < 0.4).astype(float)
-    graph = Graph(model)
+    graph, nowhere = Graph(model), np.zeros(model.states, dtype=bool)
     for (agent, nature), value in enumerated_total(game, reward).items():
-        found = graph.zero_total(reward > 0, agent=agent, nature=nature)
-        assert found.tolist() == (value < 1e-9).tolist(), (agent, nature)
+        found = graph.positive(nowhere, agent=agent, nature=nature, rows=reward > 0)
+        assert found.tolist() == (value >= 1e-9).tolist(), (agent, nature)
         found = graph.recurrent_positive(reward > 0, agent=agent, nature=nature)
         assert found.tolist() == np.isinf(value).tolist(), (agent, nature)
 
@@ -189,8 +189,10 @@ def test_reward_once_is_not_infinite():
     graph = Graph(FactoredMDP.from_rows([[([], [0]), ([], [1])], [([], [1])]], []))
     positive = np.array([False, True, False])
     assert not graph.recurrent_positive(positive, agent=MAX, nature=MIN).any()
-    assert graph.zero_total(positive, agent=MIN, nature=MAX).all()
-    assert graph.zero_total(positive, agent=MAX, nature=MAX).tolist() == [False, True]
+    nowhere = np.zeros(2, dtype=bool)
+    assert not graph.positive(nowhere, agent=MIN, nature=MAX, rows=positive).any()
+    found = graph.positive(nowhere, agent=MAX, nature=MAX, rows=positive)
+    assert found.tolist() == [True, False]
 
 
 def test_inputs_stay_unchanged():

@@ -9,7 +9,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import evaluate, solve
 from set_twins import packed_vertices as vertices

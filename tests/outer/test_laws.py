@@ -23,8 +23,8 @@ from rfmdp.objective import (
     Total,
     Until,
 )
-from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Status
+from rfmdp.outer.task import Limits, Measure
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import evaluate, solve
 from true_values import true_value

@@ -9,10 +9,10 @@ from rfmdp.inner.protocol import OneSided
 from rfmdp.inner.relaxations import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Total, Until
-from rfmdp.outer import plain, settings
+from rfmdp.outer import plain, task
 from rfmdp.outer.certify import Certifier
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits, Measure
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import evaluate, solve
 
@@ -59,7 +59,7 @@ def test_work_ends_soon_after_the_time(name, monkeypatch):
     whole = require_narrow(solve(walk(size=40), TASKS[name]))
     for seconds in (1, 3, 6, 12):
         watch = Watch()
-        monkeypatch.setattr(settings, "time", watch)
+        monkeypatch.setattr(task, "time", watch)
         found = solve(walk(size=40), TASKS[name], limits=Limits(seconds=seconds))
         assert watch.now <= seconds + 8
         assert found.status in (Status.TIME_LIMIT, Status.CERTIFIED)
@@ -112,7 +112,7 @@ def test_a_limit_in_compiled_sweeps_leaves_a_finite_bound(radius, monkeypatch):
     monkeypatch.setattr(plain, "BUDGET", 10_000)  # entries between two looks at the clock
     monkeypatch.setattr(plain, "DIRECT", 0)  # nothing is eliminated: sweeps alone
     watch = Watch()
-    monkeypatch.setattr(settings, "time", watch)
+    monkeypatch.setattr(task, "time", watch)
     whole = solve(model, COST).require_certified().at_initial()
     needed = watch.now
     assert needed > 50
@@ -135,7 +135,7 @@ def test_precision_is_relative_or_absolute():
     relative = solve(model, rare).require_certified()
     where = int(model.initial[0])
     assert relative.upper[where] - relative.lower[where] <= 1e-6 * relative.upper[where]
-    limits = Limits(precision=0.1, measure=settings.Measure.ABSOLUTE)
+    limits = Limits(precision=0.1, measure=Measure.ABSOLUTE)
     absolute = solve(model, rare, limits=limits).require_certified()
     assert absolute.upper[where] - absolute.lower[where] <= 0.1
 
@@ -168,7 +168,7 @@ def test_a_proof_that_fails_is_tried_again(inner, failures, monkeypatch):
         assert whole.lower <= result.upper <= (1.0 + precision) * whole.upper
 
 
-@pytest.mark.parametrize("measure", settings.Measure)
+@pytest.mark.parametrize("measure", Measure)
 @pytest.mark.parametrize("precision", [1e-6, 1e-9, 1e-12, 1e-15])
 def test_a_certified_width_is_within_the_precision_that_is_said(precision, measure):
     """Where the floor of the arithmetic counts as closed, the solution says what is left of it."""
@@ -177,7 +177,7 @@ def test_a_certified_width_is_within_the_precision_that_is_said(precision, measu
         limits = Limits(precision=precision, measure=measure)
         result = solve(model, spec, limits=limits)
         bounds = result.at_initial()
-        size = bounds.upper if measure is settings.Measure.RELATIVE else 1.0
+        size = bounds.upper if measure is Measure.RELATIVE else 1.0
         if result.status is Status.CERTIFIED or precision == 1e-6:
             assert bounds.width <= result.precision * size
         assert result.precision >= precision

@@ -6,8 +6,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.objective import MAX, MIN, Cumulative, Spec
 from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import pose
-from rfmdp.outer.settings import Limits
-from rfmdp.outer.task import prepare
+from rfmdp.outer.task import Limits, prepare
 from rfmdp.solving import solve
 
 from .test_laws import walk

@@ -14,8 +14,8 @@ from rfmdp.outer import plain
 from rfmdp.outer.plain import PlainWalk
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.region import analyse
-from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Clock, Limits
 from rfmdp.sets.families import Interval, Singleton, bounds
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify

@@ -19,7 +19,7 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.opening import open_model
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.solving import solve
 

@@ -18,8 +18,8 @@ from rfmdp.language.build import build_blocked
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits
 from rfmdp.solving import solve
 from running.clusters import cluster
 

@@ -21,7 +21,7 @@ from rfmdp.policies.induced import NatureChoice, induced_model
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.temporal.hoa import HoaAutomaton, translate
-from rfmdp.temporal.regions import Regions
+from rfmdp.temporal.strategies import Regions
 from rfmdp.verification.fields import Fields
 from rfmdp.verification.forcing import Winning
 from rfmdp.verification.game import Game

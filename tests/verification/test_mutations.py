@@ -16,8 +16,8 @@ from rfmdp.formats.records import solution_from_record, solution_to_record
 from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import Form, pose
-from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits, Measure
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verdict_of
 from true_values import LEEWAY, row_vertices, true_value

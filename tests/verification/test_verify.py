@@ -26,8 +26,8 @@ from rfmdp.objective import (
     Spec,
     Until,
 )
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
+from rfmdp.outer.task import Limits
 from rfmdp.sets.families import Interval, L1Ball, Polytope
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification import products

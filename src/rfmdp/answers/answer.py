@@ -28,8 +28,8 @@ from rfmdp.language.names import Constants, plain_values
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
 from rfmdp.objective import Direction
-from rfmdp.outer.settings import Limits, largest
 from rfmdp.outer.solution import Solution, Status
+from rfmdp.outer.task import Limits, largest
 from rfmdp.temporal.hoa import HoaAutomaton
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import AnyModel, LatticeMDP, written
 from rfmdp.objective import MAX, Direction, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import BackwardStep, Form, pose
-from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
+from rfmdp.outer.task import Limits, Measure
 from rfmdp.solving import solve
 from rfmdp.state_sets import NamedStates
 from rfmdp.temporal.hoa import HoaAutomaton

@@ -29,9 +29,8 @@ from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Form, pose
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.outer.task import Operator
+from rfmdp.outer.task import Limits, Operator
 from rfmdp.ragged import segment_lengths
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import evaluate, solve

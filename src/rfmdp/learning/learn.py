@@ -42,7 +42,7 @@ from rfmdp.learning.setup import Budget, Setup
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.running import TaskResult, run_many
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.models import EXPECTED

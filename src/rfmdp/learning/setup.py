@@ -24,7 +24,7 @@ from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.task import Limits
 from rfmdp.record import Assumption, described
 from rfmdp.sources.log.source import Log
 from rfmdp.sources.source import Source, digest_of, informed

@@ -23,7 +23,6 @@ their h is so far out that no reward matters.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -33,14 +32,10 @@ from rfmdp.outer.backups import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.policy_iteration import Chain, Nodes
 from rfmdp.outer.region import components, strong_components
-from rfmdp.outer.settings import STOPS, largest, status_of
-from rfmdp.outer.task import Operator, StateBounds, Task
+from rfmdp.outer.task import STOPS, Operator, StateBounds, Task, largest, status_of
 from rfmdp.ragged import entries, segment_all, segment_sum, starts
 from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
-
-Moves: TypeAlias = tuple[FloatArray, IntArray, IntArray]
-"""Of every state of a chain: shares, states to move to, pointers (S + 1,)."""
 
 PRICES = (1e3, 1e5, 1e7)  # of gain, in bias: how many steps the choice of a better one is worth
 POLICIES, ANSWERS = 60, 6  # of policy iteration at one price; nature's to one policy
@@ -72,8 +67,8 @@ def solve_average(task: Task, warm: FloatArray | None = None) -> StateBounds:
                 for side in (-1.0, 1.0):
                     if task.can_prove(side):
                         _improve(Gains(task, search, side), result, witness)
-            if task.closed(result.lower, result.upper, result.value) or search.equal:
-                break
+            if task.closed(result.lower, result.upper, result.value) or not np.ptp(search.gain):
+                break  # or all states have one gain, so that no price matters
     except STOPS as stop:
         result.stopped = status_of(stop)
     result.value = 0.5 * result.lower + 0.5 * result.upper
@@ -98,11 +93,6 @@ class GainIteration:
         self._every = np.ones(self.model.rows, dtype=np.bool_)
 
     @property
-    def equal(self) -> bool:
-        """Whether all states have one gain, so that no price matters."""
-        return bool(np.ptp(self.gain) == 0.0)
-
-    @property
     def width(self) -> float:
         """How close bounds have to be."""
         scale = max(largest(self.gain), 1e-3 * largest(self.task.problem.reward))
@@ -116,16 +106,16 @@ class GainIteration:
 
     def improve(self, price: float) -> None:
         """Take best rows against nature's best answers until that changes nothing."""
-        self.price, operator = price, self.task.operator
+        self.price, task = price, self.task
         for _ in range(POLICIES):
             value, before = self.value, self.choice.copy()
             same = max(STILL * largest(value), 0.1 * SAME * self.width)
-            operator.backup(value, self._rows)
-            q = operator.middle(self._rows, self._every)
-            operator.choose(q, self._states, self.choice, value.copy(), same)
-            operator.stats.robust_sweeps += 1
+            task.backup(value, self._rows)
+            q = task.middle(self._rows, self._every)
+            task.choose(q, self._states, self.choice, value.copy(), same)
+            task.stats.robust_sweeps += 1
             for _ in range(ANSWERS):
-                self.task.clock.tick("solve", 0.0)
+                task.clock.tick("solve", 0.0)
                 if not self._evaluate(same):
                     break
             if np.array_equal(before, self.choice) and largest(self.value - value) <= same:
@@ -138,7 +128,7 @@ class GainIteration:
         is what is paid, over the steps, until the play is back at one state of its class.
         """
         model, rows, count = self.model, self.choice, self.model.states
-        answers = self.task.operator.inner.respond(self.value, rows)
+        answers = self.task.inner.respond(self.value, rows)
         begin, places = successor_starts(model, rows), entries(model.successor_ptr, rows)
         answers[answers <= RARE] = 0.0
         before, here = self._answers[places], self.value[model.successors[places]]
@@ -174,9 +164,16 @@ class GainIteration:
             )
             class_gain[label[met]] = _alike(paid[met] / length[met], SAME * self.width)
         else:
-            met, moves = recurs, (answers[taken], after, pointers)
+            met, bias = recurs, nothing.copy()
             chain = self._until(met, answers, begin)
-            bias, class_gain = self._mix(label, recurs, moves, reward)
+            for _ in range(SWEEPS):
+                rise = reward + segment_sum(answers[taken] * bias[after], pointers) - bias
+                class_gain = np.bincount(label, rise) / np.bincount(label)
+                change = np.where(recurs, rise - class_gain[label], 0.0)
+                if largest(change) <= SAME * self.width:
+                    break
+                bias += 0.5 * change
+                self.task.clock.check()
         ends = class_gain[label]
         gain = np.where(recurs, ends, self._total(chain, nothing, np.where(met, ends, 0.0)))
         self.gain = gain = _alike(gain, EXACT * largest(gain))
@@ -202,21 +199,6 @@ class GainIteration:
             chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
         chain.put(value)
         return value
-
-    def _mix(
-        self, label: IntArray, recurs: BoolArray, moves: Moves, reward: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bias (S,) and gain of closed classes that are too large to solve, by sweeps."""
-        (share, after, pointers), bias = moves, np.zeros(len(label))
-        for _ in range(SWEEPS):
-            rise = reward + segment_sum(share * bias[after], pointers) - bias
-            gain = np.bincount(label, rise) / np.maximum(np.bincount(label), 1)
-            change = np.where(recurs, rise - gain[label], 0.0)
-            if largest(change) <= SAME * self.width:
-                break
-            bias += 0.5 * change
-            self.task.clock.check()
-        return bias, gain
 
 
 def _alike(number: FloatArray, width: float) -> FloatArray:
@@ -260,12 +242,10 @@ class Gains:
         self.rows = np.arange(self.model.rows) if self.fixed is None else self.fixed
         self.owner = self.model.row_states[self.rows]
         self._first = np.flatnonzero(np.diff(self.owner, prepend=-1))
-        inner, stats = task.operator.inner, task.stats
-        self.operator = Operator(problem, inner, stats)
         plain = replace(problem, reward=np.zeros(self.model.rows))
-        self.plain = Operator(plain, inner, stats)
-        self.operator.backup(bias, self.rows)
-        self.paid = self._surplus(np.arange(len(self.rows)), self.operator.side(side)[self.rows])
+        self.plain = Operator(plain, task.inner, task.stats)
+        task.backup(bias, self.rows)
+        self.paid = self._surplus(np.arange(len(self.rows)), task.side(side)[self.rows])
         self._moves = graph.edges.forward[2:]
         self._faces: Faces | None = None
         self._means = np.empty(0)

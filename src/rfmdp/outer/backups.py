@@ -9,6 +9,7 @@ a maximal end component of explicit choices: a row of the agent together with a 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
@@ -119,28 +120,21 @@ def _products(
     """
     for j in ids:
         if j not in corners:
-            corners[j] = _vertices(model, j, left)
-    points = [result for j in ids if (result := corners[j]) is not None]
-    if len(points) < len(ids) or math.prod(p.size for p in points) > left:
+            size, corners[j] = int(model.marginals.sizes[j]), None
+            with suppress(UnsupportedError):  # it has none, or too many
+                points = vertices_bulk(model.marginals, np.array([j]), max(left // size, 1))[1]
+                corners[j] = points.reshape(-1, size)
+    factors = [result for j in ids if (result := corners[j]) is not None]
+    if len(factors) < len(ids) or math.prod(f.size for f in factors) > left:
         return NOTHING
     joint: FloatArray = np.ones((1, 1))
     taken: BoolArray = np.ones((1, 1), dtype=np.bool_)
-    for factor in points:
+    for factor in factors:
         width = joint.shape[1] * factor.shape[1]
         # products and outcomes both in C order
         joint = (joint[:, None, :, None] * factor[None, :, None, :]).reshape(-1, width)
         taken = (taken[:, None, :, None] & (factor > 0.0)[None, :, None, :]).reshape(-1, width)
     return VertexProducts(joint, taken)
-
-
-def _vertices(model: FactoredMDP, marginal: int, left: int) -> FloatArray | None:
-    """Return the vertices (V, X) of a marginal; None if it has none, or too many."""
-    size = int(model.marginals.sizes[marginal])
-    try:
-        points = vertices_bulk(model.marginals, np.array([marginal]), max(left // size, 1))[1]
-        return points.reshape(-1, size)
-    except UnsupportedError:
-        return None
 
 
 GUESSED = 1e-12  # nature takes what its answer gives more than this; a guess, checked later

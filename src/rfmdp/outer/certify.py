@@ -32,8 +32,7 @@ from rfmdp.outer.backups import ProvenBackups, lingering_groups
 from rfmdp.outer.policy_iteration import Chain, Nodes, PolicyIteration
 from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Groups, Region, no_groups
-from rfmdp.outer.settings import largest
-from rfmdp.outer.task import Operator, Task
+from rfmdp.outer.task import Task, largest
 from rfmdp.ragged import entries, segment
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -60,10 +59,9 @@ class Certifier:
 
     def __init__(self, task: Task, region: Region) -> None:
         self.task, self.region = task, region
-        self.operator, self.clock = task.operator, task.clock
         self.problem = problem = task.problem
         self.model = problem.model
-        self.backups = ProvenBackups(region, task.operator)
+        self.backups = ProvenBackups(region, task)
         self.states, self._allowed = self.backups.states, region.allowed
         self.strict_side = -problem.lingerer.sign
         self.guarantee = -problem.agent.sign
@@ -78,7 +76,7 @@ class Certifier:
         """
         if not self.task.can_prove(side):
             return None
-        widening = self.widening(value, choice, side, lead)
+        widening = self._widening(value, choice, side, lead)
         if widening is None:
             return None
         weight, steps = self._first_steps(value, widening)
@@ -87,14 +85,19 @@ class Certifier:
         for attempt in range(TRIES):
             candidate = self._widen(value, widening, 4.0**attempt * steps)
             best = (widening.choice if widening.fixed is None else choice).copy()
-            failing = self.failing(candidate, side, widening.fixed, widening.groups, best)
-            self.clock.tick("certify", float(np.max(steps)))
+            failing = self._failing(candidate, widening, best)
+            self.task.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return np.where(self.region.open, candidate, self.region.known)
-            widening, steps = self._widening_at(candidate, best, weight, widening, steps)
+            # rows, answers and ways to linger that are equally good at the value are not at the
+            # candidate, and it is the candidate that has to be proven
+            other = self._widening(candidate, best, side)
+            longer = None if other is None else self._steps(other, weight)
+            if other is not None and longer is not None:  # an endless chain says nothing
+                widening, steps = other, longer
         return None
 
-    def widening(
+    def _widening(
         self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
     ) -> Widening | None:
         """Return how to widen a value on a side, None if there is no way out of a group.
@@ -113,7 +116,7 @@ class Certifier:
         nodes = Nodes.joined(self.states, groups.label)
         mine = choice[nodes.states]
         request = value if lead is None or side != self.strict_side else lead
-        answers = self.operator.inner.respond(request, mine)
+        answers = self.task.inner.respond(request, mine)
         begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
             answers[segment(begin, i)] = self.backups.faces.distribution(int(vertex[mine[i]]))
@@ -138,8 +141,8 @@ class Certifier:
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
         rows = entries(self.model.row_ptr, members)
-        self.operator.backup(value, rows[leaving[rows]])
-        q = self.operator.middle(backups.open_rows, self._allowed)
+        self.task.backup(value, rows[leaving[rows]])
+        q = self.task.middle(backups.open_rows, self._allowed)
         q[~leaving] = -sign * np.inf
         if backups.nature_lingers:
             stays, leave, result = backups.leaving(value, sign, groups)
@@ -148,7 +151,7 @@ class Certifier:
         best = np.zeros(self.model.states)
         if self.problem.agent is self.problem.lingerer:
             choice[members] = self.model.row_ptr[members]
-            self.operator.choose(q, members, choice, best)
+            self.task.choose(q, members, choice, best)
         else:
             choice[members] = finished[members]
             best[members] = q[finished[members]]
@@ -163,7 +166,7 @@ class Certifier:
         Weights are the largest relative residual everywhere; or, if that adds up to too much, a
         little everywhere and the rest where the residual is.
         """
-        states, limits = self.states, self.clock.limits
+        states, limits = self.states, self.task.clock.limits
         size = np.abs(value)
         size += max(1e-12 * float(np.max(size[states], initial=0.0)), 1e-290)
         weight = size[self.backups.row_state]
@@ -185,24 +188,18 @@ class Certifier:
         weight = size[self.backups.row_state]
         return weight, self._steps(widening, weight)
 
-    def failing(
-        self,
-        candidate: FloatArray,
-        side: float,
-        fixed: IntArray | None,
-        groups: Groups,
-        choice: IntArray | None = None,
-    ) -> BoolArray:
+    def _failing(self, candidate: FloatArray, widening: Widening, choice: IntArray) -> BoolArray:
         """Return which open states (N,) fail the check of a candidate (S,), see `ProvenBackups.of`.
 
-        If no choice (S,) is `fixed`, `choice` (S,) becomes the best one at the candidate, in place.
+        If no choice is fixed, `choice` (S,) becomes the best one at the candidate, in place.
         """
+        side, fixed, groups = widening.side, widening.fixed, widening.groups
         here = candidate[self.states]
         image = self.backups.of(candidate, side, fixed, groups)
-        if choice is not None and fixed is None:
-            q = self.operator.middle(self.backups.open_rows, self._allowed)
-            q[groups.rows] = -self.operator.sign * np.inf
-            self.operator.choose(q, self.states, choice, candidate.copy())
+        if fixed is None:
+            q = self.task.middle(self.backups.open_rows, self._allowed)
+            q[groups.rows] = -self.task.sign * np.inf
+            self.task.choose(q, self.states, choice, candidate.copy())
         loose: BoolArray = ~(side * (image - here) <= 0.0)  # not a number fails
         if side != self.strict_side or loose.any():
             return loose
@@ -244,7 +241,7 @@ class Certifier:
         accuracy = 0.01 * weight[widening.choice[widening.nodes.states]]
         for attempt in range(ROUNDS):
             before = chain.x.copy()
-            settled = chain.settle(self.clock, self.operator.stats, SWEEPS, accuracy)
+            settled = chain.settle(self.task.clock, self.task.stats, SWEEPS, accuracy)
             if not settled and not np.max((chain.x - before) / accuracy) < 1e15:
                 return None
             if not settled and attempt == 0 and chain.direct:
@@ -258,26 +255,6 @@ class Certifier:
         chain.put(steps)
         return steps
 
-    def _widening_at(
-        self,
-        candidate: FloatArray,
-        choice: IntArray,
-        weight: FloatArray,
-        widening: Widening,
-        steps: FloatArray,
-    ) -> tuple[Widening, FloatArray]:
-        """Return how to widen at a candidate that fails, and the sum of weights so (S,).
-
-        The agent's choice (S,) is the best one at the candidate, or that of the guarantee.
-
-        Rows, answers and ways to linger that are equally good at the value are not at the
-        candidate, and it is the candidate that has to be proven. An endless chain says nothing:
-        then widening and steps stay.
-        """
-        other = self.widening(candidate, choice, widening.side)
-        longer = None if other is None else self._steps(other, weight)
-        return (widening, steps) if other is None or longer is None else (other, longer)
-
 
 def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | None:
     """Return a proven bound (S,) of the strict side, near the value, and its policy (S,).
@@ -285,7 +262,7 @@ def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | 
     It is one of a worse game, in which a step to a target pays eta more (of the largest value), and
     what follows any other step counts for 1 - eta of it. None if nothing was proven.
     """
-    problem, region, operator = certifier.problem, certifier.region, certifier.operator
+    problem, region, task = certifier.problem, certifier.region, certifier.task
     scale, guess, result = largest(problem.reward), None, None
     for less in np.geomspace(1.0, eta, LADDER):  # from far on the strict side
         if problem.form is Form.TO_TARGET:
@@ -293,11 +270,11 @@ def approach(certifier: Certifier, eta: float) -> tuple[FloatArray, IntArray] | 
         else:
             worse = replace(problem, reward=(1.0 - less) * problem.reward, discount=1.0 - less)
         apart = replace(region, problem=worse, groups=no_groups(certifier.model))
-        task = replace(certifier.task, operator=Operator(worse, operator.inner, operator.stats))
-        search = PolicyIteration(task, apart)
+        other = replace(task, problem=worse)
+        search = PolicyIteration(other, apart)
         guess = guess or search.start(None)
         search.improve(guess, 1e-2 * less)
         scale = largest(guess.value[certifier.states])
-        bound = Certifier(task, apart).bound(guess.value, guess.choice, certifier.strict_side)
+        bound = Certifier(other, apart).bound(guess.value, guess.choice, certifier.strict_side)
         result = result if bound is None else (bound, guess.choice.copy())
     return result

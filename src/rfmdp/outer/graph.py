@@ -41,13 +41,7 @@ from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 
 class Edges:
-    """The transitions that can occur, forwards and, when first needed, backwards.
-
-    Parameters
-    ----------
-    row_ptr : (S + 1,)
-    successor_ptr, successors : those of every row, pointers (R + 1,)
-    """
+    """The transitions that can occur, forwards and, when first needed, backwards."""
 
     def __init__(self, row_ptr: IntArray, successor_ptr: IntArray, successors: Int32Array) -> None:
         self.row_state: Int32Array = frozen(owners(row_ptr).astype(np.int32))
@@ -109,11 +103,9 @@ class Graph:
         self.edges, self._nature = _ANALYSED[model]
 
     def with_rows(self, rows: BoolArray | IntArray) -> Graph:
-        """Return the graph in which the agent may take only some rows.
+        """Return the graph in which the agent may take only some rows: booleans (R,) or a policy.
 
-        Parameters
-        ----------
-        rows : (R,) booleans, or a policy: (S,) row of every state, -1 for none
+        A policy (S,) is a row of every state, -1 for none.
         """
         other, allowed = copy(self), rows.astype(np.bool_)
         if rows.dtype != np.bool_:
@@ -135,7 +127,7 @@ class Graph:
 
     def rows_can_stay(self, stay: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can keep all probability within `stay`."""
-        inside = self._states(stay)
+        inside = np.array(stay, dtype=np.bool_)
         out = np.empty(self.model.rows, dtype=np.bool_)
         kernels.rows_stay(self.edges.forward, self._nature, self._work(), inside, out)
         return out
@@ -148,21 +140,23 @@ class Graph:
         agent: Direction,
         nature: Direction,
         choice: IntArray | None = None,
+        rows: BoolArray | None = None,
     ) -> BoolArray:
         """Return where `target` is reached through `stay` with positive probability, (S,).
 
         The least X with X = target or (stay and a row (MAX) or all rows (MIN) move to X with
-        positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere.
+        positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere. Taking
+        one of some `rows` (R,) counts as reaching it: those who minimise avoid them elsewhere.
         `choice` (S,), if given, is filled with rows that give the agent what it wants: within X
         if that is MAX, outside of X if it is MIN.
         """
-        reached = self._states(target)
-        if not reached.any():
+        reached = np.array(target, dtype=np.bool_)
+        if rows is None and not reached.any():
             return reached
-        status = self._status(self.rows, np.zeros_like(self.rows))
+        status = self._status(self.rows, np.zeros_like(self.rows) if rows is None else rows)
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
         agent = MAX if self.agent_has_no_choice else agent
-        grow = ~reached if stay is None else self._states(stay) & ~reached
+        grow = ~reached if stay is None else stay & ~reached
         self._attract(reached, grow, status, agent, mode, ~reached, choice)
         return reached
 
@@ -182,14 +176,13 @@ class Graph:
         (MIN) move to X with positive probability without leaving Y). `choice` as in `positive`,
         whose answer to the same question may be given.
         """
-        target = self._states(target)
+        target = np.array(target, dtype=np.bool_)
         if positive is None:
             positive = self.positive(target, stay, agent=agent, nature=nature, choice=choice)
         if positive.all() or np.array_equal(positive, target):
             return positive.copy()
-        if (
-            agent is MIN or self.agent_has_no_choice
-        ) and not self.flexible.any():  # no way to where it is 0
+        if (agent is MIN or self.agent_has_no_choice) and not self.flexible.any():
+            # no way to where it is 0
             return ~self.positive(~positive, ~target, agent=MAX, nature=MAX, choice=choice)
         nothing = np.zeros_like(target)
         none = np.zeros_like(self.rows)
@@ -212,31 +205,12 @@ class Graph:
         have such a move. Only states of `grow` join the target. Directions and `choice` as in
         `positive`.
         """
-        reached = self._states(target & states)
+        reached = target & states
         status = self._status(self.rows & rows, np.zeros_like(rows))
         mode = kernels.TOGETHER if nature is MAX else kernels.CERTAIN
         inside = states.copy() if nature is MAX else states & ~reached
         self._attract(reached, grow & states & ~reached, status, agent, mode, inside, choice)
         return reached, status == kernels.FIRED
-
-    def zero_total(
-        self,
-        positive_rows: BoolArray,
-        *,
-        agent: Direction,
-        nature: Direction,
-        choice: IntArray | None = None,
-    ) -> BoolArray:
-        """Return where those who minimise can avoid all rows of positive reward for ever.
-
-        These are the states of total reward 0. MAX wants reward; `positive_rows` is (R,). `choice`
-        is filled as in `positive`: within the result if the agent is MIN.
-        """
-        reached = np.zeros(self.model.states, dtype=np.bool_)
-        status = self._status(self.rows, np.asarray(positive_rows, dtype=np.bool_))
-        mode = kernels.ANY if nature is MAX else kernels.CERTAIN
-        self._attract(reached, ~reached, status, agent, mode, ~reached, choice)
-        return ~reached
 
     def recurrent_positive(
         self,
@@ -363,10 +337,6 @@ class Graph:
         depth = int(np.max(segment_lengths(model.marginal_ptr), initial=0)) + 1
         size = int(np.max(segment_lengths(model.successor_ptr), initial=1))
         return _work(self.edges, *((depth, size) if self.flexible.any() else (1, 1)))
-
-    def _states(self, states: BoolArray) -> BoolArray:
-        """Return a set of states as a new array that kernels may change."""
-        return np.array(states, dtype=np.bool_, order="C")
 
 
 _ANALYSED: WeakKeyDictionary[FactoredMDP, tuple[Edges, tuple[AnyArray, ...]]]

@@ -24,12 +24,10 @@ from rfmdp.kernels.packed import DONE, NOW, steps_back
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
-from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.region import Region, components, no_groups
-from rfmdp.outer.settings import BUDGET, STOPS, status_of
-from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven
+from rfmdp.outer.task import BUDGET, STOPS, Operator, StateBounds, Task, nothing_proven, status_of
 from rfmdp.rounding import LAST_DIGITS, UNIT
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 ATTEMPTS = 8
 
@@ -38,7 +36,7 @@ class Backward:
     """Runs the backward steps of a task; `rules` are the rows that it chose."""
 
     def __init__(self, task: Task) -> None:
-        self.problem, self.operator, self.clock = task.problem, task.operator, task.clock
+        self.task, self.problem = task, task.problem
         model = task.problem.model
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
         self._every_row = np.ones(model.rows, dtype=np.bool_)
@@ -56,18 +54,24 @@ class Backward:
         The bound of a side (+1 upper) is not off; side 0 has both sides in one pass. The agent
         takes its best rows or those of a policy (steps, S).
         """
-        problem, operator = self.problem, self.operator
+        problem, task = self.problem, self.task
         value, error, done = start, 0.0, 0
         while done < len(problem.steps):
             before, width, step = value, 0.0, problem.steps[done]
-            allowed = self._allowed(policy, done)
-            operator.backup(value, self.rows)
+            allowed = self._every_row
+            if policy is not None:
+                allowed = np.zeros(problem.model.rows, dtype=np.bool_)
+                allowed[policy[len(policy) - 1 - done]] = True
+            task.backup(value, self.rows)
             if side:
-                q = operator.forbid(operator.side(side).copy(), self.rows, allowed)
+                q = task.forbid(task.side(side).copy(), self.rows, allowed)
             else:
-                q = operator.middle(self.rows, allowed)
-                width = half_width(operator, self.rows[allowed], q)
-            value = self._take(q, step, done)
+                q = task.middle(self.rows, allowed)
+                width = half_width(task, self.rows[allowed], q)
+            value = np.empty(problem.model.states)
+            task.choose(q, self.states, self.rules[len(problem.steps) - 1 - done], value)
+            task.stats.robust_sweeps += 1
+            value = np.where(step.fixed, step.given, value)
             if side and problem.probability:
                 value = np.clip(value, 0.0, 1.0)
             error, done = problem.discount * error + width, done + 1
@@ -106,7 +110,7 @@ class Backward:
                     moved, place, given, budget(BUDGET),
                 )  # fmt: skip
                 expect(BUDGET if place[DONE] < same else 0)
-                self.operator.stats.robust_sweeps += int(place[DONE]) - before
+                self.task.stats.robust_sweeps += int(place[DONE]) - before
                 now = int(place[NOW])
                 error = float(np.max(sides[now, :, 1] - sides[now, :, 0], initial=0.0))
                 self._tick(done + int(place[DONE]), error)
@@ -127,25 +131,9 @@ class Backward:
             end += 1
         return end - done
 
-    def _allowed(self, policy: IntArray | None, done: int) -> BoolArray:
-        """Return the rows (R,) that the agent may take: all, or those of a policy at this step."""
-        if policy is None:
-            return self._every_row
-        allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
-        allowed[policy[len(policy) - 1 - done]] = True
-        return allowed
-
-    def _take(self, q: FloatArray, step: BackwardStep, done: int) -> FloatArray:
-        """Return the value before a step, and note the rows chosen."""
-        value = np.empty(self.problem.model.states)
-        choice = self.rules[len(self.problem.steps) - 1 - done]
-        self.operator.choose(q, self.states, choice, value)
-        self.operator.stats.robust_sweeps += 1
-        return np.where(step.fixed, step.given, value)
-
     def _tick(self, done: int, error: float) -> None:
         if done < len(self.problem.steps):
-            self.clock.tick("steps", error)
+            self.task.clock.tick("steps", error)
 
 
 def solve_steps(task: Task, policy: IntArray | None = None) -> StateBounds:
@@ -203,7 +191,7 @@ def _both_sides(
 
     The rules are those of the guarantee.
     """
-    model, sign, (low, high) = backward.problem.model, backward.operator.sign, start
+    model, sign, (low, high) = backward.problem.model, backward.task.sign, start
     lower, upper = np.zeros(model.states), np.ones(model.states)
     rules = backward.rules
     if low is not None:
@@ -222,7 +210,7 @@ def half_width(operator: Operator, rows: IntArray, q: FloatArray) -> float:
 
     They were backed up last; it is 0 for a one-sided solver.
     """
-    if operator.inner.proves != Side.BOTH or not len(rows):
+    if operator.proves != Side.BOTH or not len(rows):
         return 0.0
     return distance(*spreads(operator, rows, q))
 
@@ -253,13 +241,13 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
     try:
         for _ in range(ATTEMPTS):
             iteration.improve(guess, residual)
-            lower, upper = contraction_bounds(task.operator, guess)
+            lower, upper = contraction_bounds(task, guess)
             if task.closed(lower, upper, guess.value):
                 break
             residual = max(residual * 1e-2, 2.0**-52)
     except STOPS as stop:
         stopped = status_of(stop)
-        lower, upper = contraction_bounds(task.operator, guess)
+        lower, upper = contraction_bounds(task, guess)
     return StateBounds(lower, upper, guess.value, guess.choice, stopped)
 
 

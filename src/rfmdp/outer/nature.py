@@ -20,9 +20,8 @@ from rfmdp.outer.backups import Faces
 from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.region import analyse
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
-from rfmdp.outer.task import Task, prepare
+from rfmdp.outer.task import Limits, Task, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.ragged import entries, owners, segment, segment_lengths, starts
 from rfmdp.rounding import UNIT
@@ -79,19 +78,9 @@ class Nature:
 
 
 def worst_case(solution: Solution, step: int = 0) -> Nature:
-    """Return nature's optimal marginals against the policy of a solution.
+    """Return nature's optimal marginals against the policy of a solution with some steps gone.
 
     Where the value is infinite, any members are given.
-
-    Parameters
-    ----------
-    step
-        For a time-dependent policy: how many steps are gone.
-
-    Raises
-    ------
-    ModelError
-        If there is no such step.
     """
     model, spec, nature = solution.explicit_model, solution.spec, solution.spec.nature
     problem = pose(model, spec)

@@ -20,11 +20,12 @@ import numpy as np
 
 from rfmdp.kernels import packed as packing, walk as kernels
 from rfmdp.kernels.decorator import budget, expect
-from rfmdp.objective import MIN
+from rfmdp.objective import MAX, MIN
 from rfmdp.outer.policy_iteration import elimination
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region
-from rfmdp.outer.settings import BUDGET, Clock
+from rfmdp.outer.solution import Status
+from rfmdp.outer.task import BUDGET, STOPS, Clock, LimitReached, StateBounds, Task, status_of
 from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind
@@ -34,6 +35,10 @@ ZERO, ONE, FIRST = 0, 1, 2  # nodes of known value, and the first of the others
 LARGEST_BOX = 32  # outcomes; larger ones are not worth an insertion sort
 DIRECT = 20_000  # nodes of a component whose chain is worth an elimination
 ANSWERED = 60  # times that a component is helped so
+ATTEMPTS = 8  # rounds
+COARSE = 1.0  # relative width of bounds that are better than none
+FLOOR = 2.0**-44  # of the relative residual that is asked for
+RESERVE = 0.3  # of the time, for a last proof
 SMALLEST = 1e-299  # probability of a row's rarest move that floats multiply without loss
 
 
@@ -253,16 +258,12 @@ class PlainWalk:
                 expect(BUDGET)
             if end == kernels.PAUSED and helped >= ANSWERED:
                 return
-            if end == kernels.SLOW:
+            if end == kernels.SLOW:  # the value of the chain helps; bounds begin around it
                 helped += 1
-                self._help()
+                if self._place[kernels.PHASE] < kernels.LOWER and not self._solve_chain():
+                    self.make_progress(at)
+                    self._solve_chain()
             clock.tick("solve", float(self._pace[kernels.CHANGE]))
-
-    def _help(self) -> None:
-        """Solve the chain of a component whose sweeps are slow; bounds begin around its value."""
-        if self._place[kernels.PHASE] < kernels.LOWER and not self._solve_chain():
-            self.make_progress(self.component)
-            self._solve_chain()
 
     def make_progress(self, component: int) -> None:
         """Choose rows of a component whose chain ends, at more than 0 where there is a way."""
@@ -303,3 +304,86 @@ class PlainWalk:
         pace[kernels.STEPS] = float(np.max(total / size))
         pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
         return True
+
+
+class Rounds:
+    """Walks through plain components; `result` is what is proven, `stuck` says that one cannot be.
+
+    `share` is the part of a precision that the width of one component may take.
+    """
+
+    def __init__(self, task: Task, region: Region, warm: FloatArray | None) -> None:
+        self.task, self.region, self.packed = task, region, pack(region)
+        # widths add up over levels with components that are more than one node
+        levels = segment_any(~self.packed.single, region.components.level_ptr)
+        self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
+        lower, upper = region.trivial_bounds()
+        self.result = StateBounds(lower, upper, lower, region.choice)
+        self.stuck = False
+        self._proven = False
+        self._value = np.zeros(int(self.packed.component_ptr[-1]))
+        if warm is not None:
+            self._value[self.packed.node[region.open]] = warm[region.open]
+
+    def settle(self) -> None:
+        """Settle all components, again with less width each until the bounds are close."""
+        task = self.task
+        width = max(self.share * task.limits.precision, FLOOR)
+        try:
+            for attempt in range(ATTEMPTS):
+                self._first_round(width) if attempt == 0 else self._run(width)
+                excess = task.excess(self.result.lower, self.result.upper)
+                if self.stuck or excess <= 1.0 or width <= FLOOR:
+                    break
+                width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
+            task.clock.tick("solve", width)
+        except STOPS as stop:
+            self.result.stopped = status_of(stop)
+
+    def _first_round(self, width: float) -> None:
+        """Settle all components; if most of the time is over before that, coarsely first.
+
+        Sweeps keep their values, so coarse bounds take a fraction of the time of precise ones.
+        """
+        clock = self.task.clock
+        clock.reserve = RESERVE
+        try:
+            self._run(width)
+        except LimitReached as stop:
+            clock.last_chance()
+            self._run(COARSE)
+            if stop.status is Status.SWEEP_LIMIT:
+                raise
+            self._run(width)
+        clock.reserve = 0.0
+
+    def _run(self, width: float) -> None:
+        """Settle all components to about a relative width each.
+
+        What a stopped round has proven is kept only if nothing was proven before.
+        """
+        walk = PlainWalk(self.packed, self.task.problem, self._value)
+        try:
+            walk.run(width, self.task.clock)
+            self.stuck = not walk.done
+        finally:
+            if walk.done or not self._proven:
+                self._keep(walk)
+        self.task.stats.robust_sweeps += 1
+
+    def _keep(self, walk: PlainWalk) -> None:
+        """Take the bounds of all settled components; the guarantee is that of one round."""
+        packed, region, bounds, before = self.packed, self.region, walk.bounds, self.result
+        node = packed.node
+        settled = region.open & (node < packed.component_ptr[walk.component])
+        settled &= np.isfinite(bounds.lower[node])
+        lower = np.where(settled, bounds.lower[node], before.lower)
+        upper = np.where(settled, bounds.upper[node], before.upper)
+        if region.problem.agent is MAX:
+            upper = np.minimum(upper, before.upper)
+        else:
+            lower = np.maximum(lower, before.lower)
+        value = np.where(settled, bounds.value[node], before.lower)
+        choice = region.choice.copy()
+        choice[settled] = packed.origin[bounds.choice[node[settled]]]
+        self._proven, self.result = True, StateBounds(lower, upper, value, choice)

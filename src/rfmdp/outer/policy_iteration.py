@@ -22,9 +22,8 @@ from rfmdp.kernels import sweep as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
 from rfmdp.outer.region import Region
-from rfmdp.outer.settings import Clock, LimitReached
 from rfmdp.outer.solution import Stats
-from rfmdp.outer.task import Task
+from rfmdp.outer.task import Clock, LimitReached, Task
 from rfmdp.ragged import entries, owners
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -72,14 +71,9 @@ class Nodes:
 class Chain:
     """x = reward + discount P x on the states of some nodes; every state takes one row.
 
-    Parameters
-    ----------
-    choice, answers
-        The row (S,) of every state, and nature's answers to those of the nodes, concatenated.
-    value
-        The values (S,) of all other states; those of the nodes are where `x` begins.
-    place
-        Memory (S,), all of it -1, and left so; for small chains of large models.
+    `choice` is the row (S,) of every state; nature's `answers` to those of the nodes come one after
+    another; `value` (S,) is that of all other states, and where `x` begins for the nodes. `place`
+    is memory (S,), all of it -1, and left so; for small chains of large models.
     """
 
     def __init__(
@@ -219,8 +213,7 @@ class PolicyIteration:
     """Finds the value of the open part of a problem to a small residual."""
 
     def __init__(self, task: Task, region: Region) -> None:
-        self.problem, self.region = task.problem, region
-        self.operator, self.clock = task.operator, task.clock
+        self.task, self.problem, self.region = task, task.problem, region
         self._allowed = region.allowed
         self._infinite = np.flatnonzero(np.isinf(region.known))
         paying = region.finite_rows & region.open[region.graph.edges.row_state]
@@ -277,7 +270,7 @@ class PolicyIteration:
         """
         worst = 0.0
         for level in self._levels:
-            self.clock.check()
+            self.task.clock.check()
             self._put_barrier(guess.value)
             if level.cyclic:
                 worst = max(worst, self._cycle(guess, level, residual))
@@ -309,7 +302,7 @@ class PolicyIteration:
         for sweep in range(PATIENCE):
             change = self._sweep(guess, level)
             scale = float(np.max(np.abs(guess.value[states]), initial=0.0))
-            self.clock.tick("solve", change)
+            self.task.clock.tick("solve", change)
             floor = 64 * 2.0**-53 * scale
             if change <= max(residual * scale, floor):
                 return change / max(scale, 1e-300)
@@ -341,7 +334,7 @@ class PolicyIteration:
 
     def _follow(self, guess: Guess, level: Level, target: float) -> None:
         """Evaluate the chain of policy and nature's answers."""
-        answers = self.operator.inner.respond(guess.value, guess.choice[level.nodes.states])
+        answers = self.task.inner.respond(guess.value, guess.choice[level.nodes.states])
         self._evaluate(guess, level, answers, CHEAP, target)
 
     def _answer(self, guess: Guess, level: Level, target: float) -> None:
@@ -350,23 +343,23 @@ class PolicyIteration:
         rows = guess.choice[states]
         for _ in range(STALLED):
             self._follow(guess, level, target)
-            self.operator.backup(guess.value, rows)
-            q = self.operator.middle(rows, self._allowed)[rows]
+            self.task.backup(guess.value, rows)
+            q = self.task.middle(rows, self._allowed)[rows]
             change = float(np.max(np.abs(q - guess.value[states]), initial=0.0))
             if change <= target:
                 return
 
     def _sweep(self, guess: Guess, level: Level) -> float:
         """One robust backup of the states; return the largest change of a value."""
-        states, rows, operator = level.states, level.rows, self.operator
-        operator.backup(guess.value, rows[self._allowed[rows]])
-        q = operator.middle(rows, self._allowed)
+        states, rows, task = level.states, level.rows, self.task
+        task.backup(guess.value, rows[self._allowed[rows]])
+        q = task.middle(rows, self._allowed)
         old = guess.value[states]
         scale = float(np.max(np.abs(old), initial=1e-300))
-        operator.choose(q, states, guess.choice, guess.value, 1e-13 * scale)
+        task.choose(q, states, guess.choice, guess.value, 1e-13 * scale)
         if len(self._members[1]):
-            kernels.share_group(*self._members, q, operator.sign, guess.choice, guess.value)
-        operator.stats.robust_sweeps += 1
+            kernels.share_group(*self._members, q, task.sign, guess.choice, guess.value)
+        task.stats.robust_sweeps += 1
         return float(np.max(np.abs(guess.value[states] - old), initial=0.0))
 
     def _evaluate(
@@ -378,7 +371,7 @@ class PolicyIteration:
             self.problem.reward, self.problem.discount, self._place,
         )  # fmt: skip
         accuracy = np.full(len(chain.x), target)
-        settled = chain.settle(self.clock, self.operator.stats, sweeps, accuracy)
+        settled = chain.settle(self.task.clock, self.task.stats, sweeps, accuracy)
         if not settled and target > 0.0 and chain.direct:
             chain.solve()  # without a solution the sweeps go on without help
         chain.put(guess.value)

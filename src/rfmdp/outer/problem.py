@@ -89,9 +89,12 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
     steps = max(first, last or 0)
     require_memory(8.0 * steps * (model.states + 1), f"A policy with a rule per step ({steps})")
     blank = without_aims(model, spec, model.rows)
-    if objective.endless:
-        return _average(objective, blank)
-    return _reward(objective, blank) if objective.rewarded else until(objective, blank)
+    if objective.rewarded:
+        return _reward(objective, blank)
+    if not objective.endless:
+        return until(objective, blank)
+    inside = where(model, objective.sets["target"])[model.row_states].astype(np.float64)
+    return replace(blank, form=Form.AVERAGE, reward=inside, probability=True)
 
 
 def without_aims(model: Any, spec: Spec, rows: int) -> Problem:
@@ -132,16 +135,6 @@ def until(objective: Objective, blank: Problem) -> Problem:
     return replace(problem, start=goal, steps=inside + before)
 
 
-def _average(objective: Objective, blank: Problem) -> Problem:
-    """Return the problem of a mean over all steps, for ever."""
-    model, problem = blank.model, replace(blank, form=Form.AVERAGE)
-    if objective.rewarded:
-        paid = row_rewards(model, objective.reward_name)
-        return replace(problem, reward=paid, rounded=_rounded(model, objective.reward_name, paid))
-    inside = where(model, objective.sets["target"])[model.row_states]
-    return replace(problem, reward=inside.astype(np.float64), probability=True)
-
-
 def _reward(objective: Objective, blank: Problem) -> Problem:
     """Return the problem of a mean of rewards."""
     model, name, (_, last) = blank.model, objective.reward_name, objective.span
@@ -149,21 +142,32 @@ def _reward(objective: Objective, blank: Problem) -> Problem:
     if last is not None and not objective.summed:
         state = np.array(model.reward(name).state, dtype=np.float64)
         return replace(blank, start=state, steps=(step,) * last)
-    paid = row_rewards(model, name)
-    blank = replace(blank, rounded=_rounded(model, name, paid))
+    rewards, paid = model.reward(name), row_rewards(model, name)
+    state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
+    shift = paid - rewards.row  # Knuth's two-sum: what rounding took is not 0
+    rounded = bool(np.any((rewards.row - (paid - shift)) + (state - shift)))
+    paying = replace(blank, reward=paid, rounded=rounded)
+    if objective.endless:
+        return replace(paying, form=Form.AVERAGE)
     if last is not None:
-        return replace(blank, reward=paid, discount=objective.factor, steps=(step,) * last)
+        return replace(paying, discount=objective.factor, steps=(step,) * last)
     if objective.factor < 1.0:
-        return replace(blank, form=Form.DISCOUNTED, reward=paid, discount=objective.factor)
+        return replace(paying, form=Form.DISCOUNTED, discount=objective.factor)
     if "target" not in objective.sets:
-        _refuse_negative(model, paid)
-        return replace(blank, form=Form.TOTAL, reward=paid)
+        if paid.size and paid.min() < 0.0:
+            row = int(paid.argmin())
+            raise ModelError(
+                f"The total reward is defined for rewards >= 0 only; {model.row_name(row)} pays "
+                f"{paid[row]:g}. Use a target, F (ReachReward in Python), a finite horizon, C<=k "
+                "(Cumulative), or a discount, C{discount=0.9} (Discounted)."
+            )
+        return replace(paying, form=Form.TOTAL)
     goal = where(model, objective.sets["target"])
     negative = paid < 0.0
     over = goal[model.row_states]  # what these pay does not count
     form = Form.MIXED if np.any(negative & ~over) else Form.TO_TARGET
     counted = np.where(negative & over, 0.0, paid)
-    return replace(blank, form=form, target=goal, reward=counted)
+    return replace(paying, form=form, target=goal, reward=counted)
 
 
 def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
@@ -171,25 +175,6 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     rewards = model.reward(name)
     total: FloatArray = rewards.row + np.repeat(rewards.state, segment_lengths(model.row_ptr))
     return total
-
-
-def _rounded(model: FactoredMDP, name: str | None, paid: FloatArray) -> bool:
-    """Return whether rounding took something from what rows pay, (R,)."""
-    rewards = model.reward(name)
-    state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
-    shift = paid - rewards.row  # Knuth's two-sum
-    return bool(np.any((rewards.row - (paid - shift)) + (state - shift)))
-
-
-def _refuse_negative(model: FactoredMDP, reward: FloatArray) -> None:
-    """Raise ModelError if a row (R,) pays less than nothing."""
-    if reward.size and reward.min() < 0.0:
-        row = int(reward.argmin())
-        raise ModelError(
-            f"The total reward is defined for rewards >= 0 only; {model.row_name(row)} pays "
-            f"{reward[row]:g}. Use a target, F (ReachReward in Python), a finite horizon, C<=k "
-            "(Cumulative), or a discount, C{discount=0.9} (Discounted)."
-        )
 
 
 def solve_budget(
@@ -201,12 +186,7 @@ def solve_budget(
 ) -> Solution:
     """Return the solution of an until with a budget, or its value for a policy.
 
-    Parameters
-    ----------
-    solve
-        `solving.solve`, for the unfolded model.
-    policy
-        One with a rule for every amount paid.
+    `solve` is that of `solving`, for the unfolded model; a policy has a rule for every amount paid.
     """
     paying, _, reach = _by_payment(model, spec)
     if policy is not None:
@@ -228,10 +208,7 @@ def solve_budget(
 def unfolded(model: FactoredMDP, policy: Policy, spec: Spec) -> tuple[FactoredMDP, Policy, Spec]:
     """Return a model whose states know what was paid of a budget, and policy and question for it.
 
-    Parameters
-    ----------
-    policy
-        One with a rule for every amount paid.
+    The policy has a rule for every amount paid.
     """
     paying, states, reach = _by_payment(model, spec)
     layers = len(states) // model.states

@@ -17,7 +17,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.graph import Edges, Graph
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.settings import Clock, Limits
+from rfmdp.outer.task import Clock, Limits
 from rfmdp.ragged import starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -206,9 +206,7 @@ class Region:
 def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     """Classify the states of an unbounded problem; a clock may end it by `LimitReached`."""
     look = (clock or Clock(Limits())).check_overdue
-    graph = Graph(problem.model)
-    agent = problem.agent
-    nature = problem.nature
+    graph, agent, nature = Graph(problem.model), problem.agent, problem.nature
     look()
     known = np.zeros(problem.model.states)
     finite_rows = np.ones(problem.model.rows, dtype=np.bool_)
@@ -235,9 +233,10 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
         look()
-        zero = graph.zero_total(paying, agent=agent, nature=nature, choice=to_dodge)
         known[infinite] = np.inf
-        open_ = ~infinite & ~zero
+        nowhere = problem.target
+        paid = graph.positive(nowhere, agent=agent, nature=nature, choice=to_dodge, rows=paying)
+        open_ = ~infinite & paid
     if problem.form is not Form.REACH:  # rows that nature must not, or need not move to infinity
         infinite = np.isinf(known)
         must = nature is MAX

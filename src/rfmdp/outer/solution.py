@@ -54,14 +54,8 @@ class Bounds:
 
 
 def written(bound: float, side: float, digits: int = 6) -> str:
-    """Return a bound with few digits, rounded so that it stays one.
+    """Return a bound with few digits, rounded so that it stays one: side -1 at least, +1 at most.
 
-    Parameters
-    ----------
-    side : -1 for a lower bound ("at least"), +1 for an upper one ("at most")
-
-    Examples
-    --------
     >>> written(0.61593058, -1.0), written(0.99999999, -1.0), written(0.25, -1.0)
     ('0.61593', '0.999999', '0.25')
     >>> written(16.9369561, 1.0), written(float("inf"), 1.0)
@@ -77,12 +71,8 @@ def written(bound: float, side: float, digits: int = 6) -> str:
 def proven(lower: float, upper: float, side: float) -> str:
     """Return the digits that two bounds prove, or the bounds if they share none.
 
-    Parameters
-    ----------
-    side : of the guarantee, see `shared_digits`
+    `side` is that of the guarantee, see `shared_digits`.
 
-    Examples
-    --------
     >>> proven(0.726009315208811, 0.7260093152143634, -1.0), proven(0.25, 0.75, -1.0)
     ('0.7260093152', '[0.25, 0.75]')
     >>> proven(0.5, float("inf"), -1.0), proven(1.0, 1.0, -1.0)
@@ -97,13 +87,9 @@ def proven(lower: float, upper: float, side: float) -> str:
 def shared_digits(lower: float, upper: float, side: float) -> str | None:
     """Return the number that both bounds are, to as many digits as they agree in; None: in none.
 
-    Parameters
-    ----------
-    side : -1 for the lower bound, rounded down; +1 for the upper one, rounded up; 0 for the digits
-        of every number between them, rounded to the nearest
+    Side -1 is the lower bound, rounded down; +1 the upper one, rounded up; 0 are the digits of
+    every number between them, rounded to the nearest.
 
-    Examples
-    --------
     >>> [shared_digits(0.16666666666665, 0.16666666666668, side) for side in (-1.0, 0.0, 1.0)]
     ['0.1666666666666', '0.1666666666667', '0.1666666666667']
     """
@@ -275,7 +261,7 @@ class Solution:
         return f"<p>{escape(repr(self))}</p>{first}"
 
     def nature(self, step: int = 0) -> Nature:
-        """Return nature's optimal marginals against the policy, see `worst_case`."""
+        """Return nature's optimal marginals against the policy, with `step` steps gone."""
         from rfmdp.outer.nature import worst_case
 
         return worst_case(self, step)

@@ -11,6 +11,9 @@ without cycles, nothing to dodge         one sweep                 errors add up
 any other                                `policy_iteration`        `certify`; where that fails,
                                                                    its `approach`
 
+Rewards of both signs to a target are the values of games that pay a little more, or less: see
+`Shifted`.
+
 Compiled code hands proven bounds from one component to the next, and goes through them in rounds,
 each with less width, until the bounds are close. If it cannot settle a component, the open part is
 one for policy iteration.
@@ -23,24 +26,26 @@ from dataclasses import replace
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.inner.protocol import Side
-from rfmdp.objective import MAX, MIN
+from rfmdp.objective import MIN
+from rfmdp.outer.backups import ProvenBackups
 from rfmdp.outer.certify import Certifier, approach
 from rfmdp.outer.horizon import half_width
-from rfmdp.outer.plain import PlainWalk, is_plain, pack
+from rfmdp.outer.plain import FLOOR, RESERVE, Rounds, is_plain
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.region import Region, analyse
-from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
-from rfmdp.outer.task import StateBounds, Task
-from rfmdp.ragged import entries, segment_any
-from rfmdp.types import FloatArray
+from rfmdp.outer.task import STOPS, LimitReached, StateBounds, Task, largest, status_of
+from rfmdp.ragged import entries
+from rfmdp.rounding import UNIT
+from rfmdp.types import FloatArray, IntArray
 
 ATTEMPTS = 8
-COARSE = 1.0  # relative width of bounds that are better than none
-FLOOR = 2.0**-44  # of the relative residual that is asked for
 NEAREST = 1e2 * FLOOR  # of the shares by which the strict side is approached
-RESERVE = 0.3  # of the time, for a last proof
+SHIFTS, FAILURES = 12, 3  # of what a step pays, for rewards of both signs
+FIRST_SHIFT = 1e-4  # of the largest reward: what a step pays more or less at first
+LEAST_SHIFT = 1e4 * UNIT  # of the largest value: less would drown in rounding
 
 
 def solve_unbounded(task: Task, warm: FloatArray | None = None) -> StateBounds:
@@ -56,98 +61,13 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> StateBounds:
         task.clock.check_overdue()
         result = solve_general(task, region, warm)
     else:
-        _settle(rounds)
+        rounds.settle()
         result = rounds.result
         if rounds.stuck and not result.stopped:
             everywhere = replace(task, interest=region.open)  # as compiled code takes it
             result = solve_general(everywhere, region, result.value)
     result.choice = region.finish_policy(result.choice)
     return result
-
-
-class Rounds:
-    """Walks through plain components; `result` is what is proven, `stuck` says that one cannot be.
-
-    `share` is the part of a precision that the width of one component may take.
-    """
-
-    def __init__(self, task: Task, region: Region, warm: FloatArray | None) -> None:
-        self.task, self.region, self.packed = task, region, pack(region)
-        # widths add up over levels with components that are more than one node
-        levels = segment_any(~self.packed.single, region.components.level_ptr)
-        self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
-        lower, upper = region.trivial_bounds()
-        self.result = StateBounds(lower, upper, lower, region.choice)
-        self.stuck = False
-        self._proven = False
-        self._value = np.zeros(int(self.packed.component_ptr[-1]))
-        if warm is not None:
-            self._value[self.packed.node[region.open]] = warm[region.open]
-
-    def run(self, width: float) -> None:
-        """Settle all components to about a relative width each.
-
-        What a stopped round has proven is kept only if nothing was proven before.
-        """
-        walk = PlainWalk(self.packed, self.task.problem, self._value)
-        try:
-            walk.run(width, self.task.clock)
-            self.stuck = not walk.done
-        finally:
-            if walk.done or not self._proven:
-                self._keep(walk)
-        self.task.stats.robust_sweeps += 1
-
-    def _keep(self, walk: PlainWalk) -> None:
-        """Take the bounds of all settled components; the guarantee is that of one round."""
-        packed, region, bounds, before = self.packed, self.region, walk.bounds, self.result
-        node = packed.node
-        settled = region.open & (node < packed.component_ptr[walk.component])
-        settled &= np.isfinite(bounds.lower[node])
-        lower = np.where(settled, bounds.lower[node], before.lower)
-        upper = np.where(settled, bounds.upper[node], before.upper)
-        if region.problem.agent is MAX:
-            upper = np.minimum(upper, before.upper)
-        else:
-            lower = np.maximum(lower, before.lower)
-        value = np.where(settled, bounds.value[node], before.lower)
-        choice = region.choice.copy()
-        choice[settled] = packed.origin[bounds.choice[node[settled]]]
-        self._proven, self.result = True, StateBounds(lower, upper, value, choice)
-
-
-def _settle(rounds: Rounds) -> None:
-    """Settle all components, again with less width each until the bounds are close."""
-    task = rounds.task
-    width = max(rounds.share * task.limits.precision, FLOOR)
-    try:
-        for attempt in range(ATTEMPTS):
-            _first_round(rounds, width) if attempt == 0 else rounds.run(width)
-            excess = task.excess(rounds.result.lower, rounds.result.upper)
-            if rounds.stuck or excess <= 1.0 or width <= FLOOR:
-                break
-            width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
-        task.clock.tick("solve", width)
-    except STOPS as stop:
-        rounds.result.stopped = status_of(stop)
-
-
-def _first_round(rounds: Rounds, width: float) -> None:
-    """Settle all components; if most of the time is over before that, coarsely first.
-
-    Sweeps keep their values, so coarse bounds take a fraction of the time that precise ones take.
-    """
-    clock = rounds.task.clock
-    clock.reserve = RESERVE
-    try:
-        rounds.run(width)
-    except LimitReached as stop:
-        clock.last_chance()
-        rounds.run(COARSE)
-        if stop.status is Status.SWEEP_LIMIT:
-            raise
-        rounds.run(width)
-    clock.reserve = 0.0
 
 
 def solve_general(task: Task, region: Region, warm: FloatArray | None) -> StateBounds:
@@ -172,16 +92,16 @@ def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> S
     If they are too wide, from one sweep per side: the error of a row then counts as often as the
     row is met, and one that is hardly ever met no longer makes all bounds above it wide.
     """
-    operator, allowed, total = task.operator, region.allowed, 0.0
+    allowed, total = region.allowed, 0.0
     value = np.where(region.open, 0.0, region.known)
     result = StateBounds(*region.trivial_bounds(), value, guess.choice)
-    levels = [(s, entries(operator.model.row_ptr, s)) for s in region.components.levels()]
+    levels = [(s, entries(task.model.row_ptr, s)) for s in region.components.levels()]
     try:
         for states, rows in levels:
-            operator.backup(guess.value, rows)
-            q = operator.middle(rows, allowed)
-            total += half_width(operator, rows[allowed[rows]], q)
-            operator.choose(q, states, guess.choice, guess.value)
+            task.backup(guess.value, rows)
+            q = task.middle(rows, allowed)
+            total += half_width(task, rows[allowed[rows]], q)
+            task.choose(q, states, guess.choice, guess.value)
             here = result.value[states] = guess.value[states]
             result.lower[states], result.upper[states] = here - total, here + total
             task.clock.check()
@@ -196,12 +116,12 @@ def _sweep_levels(task: Task, region: Region, guess: Guess, infinite: bool) -> S
         for side in (-1.0, 1.0):
             choice = result.choice.copy()
             for states, rows in levels:
-                operator.backup(guess.value, rows)
-                q[rows] = operator.side(side)[rows]
-                operator.choose(operator.forbid(q, rows, allowed), states, choice, guess.value)
+                task.backup(guess.value, rows)
+                q[rows] = task.side(side)[rows]
+                task.choose(task.forbid(q, rows, allowed), states, choice, guess.value)
                 task.clock.check()
             task.stats.robust_sweeps += 1
-            if side == -operator.sign:  # the guarantee is that of one policy
+            if side == -task.sign:  # the guarantee is that of one policy
                 result.choice = choice
             result.side(side)[region.open] = guess.value[region.open]
     return result
@@ -306,3 +226,105 @@ class Search:
         else:
             bound = (np.minimum if side > 0.0 else np.maximum)(result.side(side), bound)
         result.put(side, bound)
+
+
+def solve_mixed(task: Task, warm: FloatArray | None = None) -> StateBounds:
+    """Return bounds of all states, from a first guess (S,) of their values; see `Shifted`.
+
+    Refuses if those who minimise may go round for ever at no mean cost: nothing is proven then.
+    """
+    with task.stats.phase("graph"):
+        region = analyse(task.problem, task.clock)
+    lower, upper = region.trivial_bounds()
+    result = StateBounds(lower, upper, np.where(region.open, 0.0, region.known), region.choice)
+    if not region.open.any():
+        return result
+    sides = [Shifted(task, region.with_first_policy(), side, warm) for side in (1.0, -1.0)]
+    paid = largest(task.problem.reward[entries(task.problem.model.row_ptr, sides[0].states)])
+    shift, failures = FIRST_SHIFT * paid, 0
+    try:
+        for _ in range(SHIFTS):
+            proven = [side.prove(shift, result) for side in sides]
+            excess = task.excess(result.lower, result.upper)
+            least = LEAST_SHIFT * max(largest(result.value), paid)
+            failures += not all(proven)
+            if excess <= 1.0 or shift <= least or failures == FAILURES:
+                break
+            step = max(0.3 / excess, 1e-4) if all(proven) else 1e-2
+            shift = max(shift * min(step, 0.5), least)
+    except STOPS as stop:
+        result.stopped = status_of(stop)
+    if task.proves == Side.BOTH and result.stopped is None:
+        for side, bound in zip(sides, (result.upper, result.lower), strict=True):
+            if np.isinf(bound[side.states]).any():
+                side.refuse()
+    return result
+
+
+class Shifted:
+    """The search for one side (+1 upper) of rewards of both signs to a target.
+
+    A play that misses the target is worth plus infinity, whatever it pays. So those who minimise
+    have to force the target, and the graph says where they can. There the value is between
+
+        a lower bound L   if  L + d <= T(L)  in all open states, for some d > 0
+        an upper bound U  if  T(U) + d <= U  in all open states, for some d > 0
+
+    Why stands in docs/soundness.md. Where U is the guarantee of a policy, the policy itself must
+    force the target, with the help of a nature that minimises. Candidates are values of the same
+    game in which each step pays d more, or less.
+    """
+
+    def __init__(self, task: Task, region: Region, side: float, warm: FloatArray | None) -> None:
+        self.task, self.region, self.side = task, region, side
+        self.backups = ProvenBackups(region, task)
+        self.states, self.warm = self.backups.states, warm
+        self.guess: Guess | None = None
+
+    def prove(self, shift: float, result: StateBounds) -> bool:
+        """Take a candidate as the bound of the side, if that is proven; return whether it is."""
+        task, region, side = self.task, self.region, self.side
+        if not task.can_prove(side):
+            return True
+        problem = replace(task.problem, reward=task.problem.reward + side * shift)
+        search = PolicyIteration(replace(task, problem=problem), replace(region, problem=problem))
+        self.guess = self.guess or search.start(self.warm)
+        scale = max(largest(self.guess.value[self.states]), largest(problem.reward))
+        search.improve(self.guess, max(0.1 * shift / scale, 4.0 * UNIT))
+        result.value = np.where(region.open, self.guess.value, region.known)
+        fixed = None
+        if side == -task.sign:  # the guarantee, of one policy
+            fixed = np.where(region.open, self.guess.choice, region.choice)
+        with task.stats.phase("certify"):
+            if not self._holds(result.value, fixed):
+                return False
+        result.put(side, result.value.copy())
+        if fixed is not None:
+            result.choice = fixed
+        return True
+
+    def _holds(self, bound: FloatArray, fixed: IntArray | None) -> bool:
+        """Return whether numbers (S,) are a bound of the side, the choice (S,) perhaps fixed."""
+        problem, region = self.task.problem, self.region
+        image = self.backups.of(bound, self.side, fixed, region.groups)
+        if not np.all(self.side * (image - bound[self.states]) < 0.0):  # not a number fails
+            return False
+        if self.side < 0.0 or fixed is None:
+            return True
+        ends = region.graph.with_rows(fixed).almost_sure(
+            problem.target, agent=problem.agent.opposite, nature=problem.nature.opposite
+        )
+        return bool(ends[self.states].all())
+
+    def refuse(self) -> None:
+        """Raise ModelError with a state where nothing is proven, that of the least value."""
+        model, guess = self.task.model, self.guess
+        least = 0 if guess is None else int(np.argmin(guess.value[self.states]))
+        state = int(self.states[least])
+        who = "the agent" if self.task.problem.agent is MIN else "nature"
+        side = "below" if self.side < 0.0 else "above"
+        raise ModelError(
+            f"The reward to a target has no proven bound from {side}: with rewards of both signs "
+            f"{who} must not be able to go round for ever at a mean reward <= 0, as it seems to "
+            f"from {model.state_name(state)}. Use C<=k (Cumulative) or C{{discount=0.9}}."
+        )

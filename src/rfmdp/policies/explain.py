@@ -22,8 +22,8 @@ from rfmdp.model.derived import reached
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Policy, Solution, written
+from rfmdp.outer.task import Limits
 from rfmdp.policies.induced import without_budget
 from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
 from rfmdp.rounding import reward_margin

@@ -248,8 +248,9 @@ def _looking(spec: Spec, model: FactoredMDP, behaviour: Behaviour, *behind: Any)
             return make(None, None, objective.reward, objective.discount)
         case goals.Total():
             paid = row_rewards(model, objective.reward) != 0.0
-            over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
-            return make(over, None, objective.reward)
+            nowhere = np.zeros(model.states, dtype=np.bool_)
+            pays = _graph(model, behaviour).positive(nowhere, agent=MAX, nature=MAX, rows=paid)
+            return make(~pays, None, objective.reward)
     raise UnsupportedError(
         "A simulation must measure what finite trajectories show: no mean in the long run, no "
         "general path formula (G F a), no budget without a policy; got "

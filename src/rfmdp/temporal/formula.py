@@ -40,6 +40,7 @@ from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from rfmdp.errors import UnsupportedError
+from rfmdp.objective import written_steps
 
 Tree: TypeAlias = tuple[Any, ...]
 Letter: TypeAlias = tuple[bool, ...]
@@ -162,11 +163,11 @@ def written(f: Tree, atom: Callable[[int], str]) -> str:
         case ("&" | "|" as sign, g, h):
             return f"{operand(g)} {sign} {operand(h)}"
         case ("U", ("true",), h, i, j):
-            return f"F{_times(i, j)} {operand(h)}"
+            return f"F{written_steps(i, j)} {operand(h)}"
         case ("R", ("false",), h, i, j):
-            return f"G{_times(i, j)} {operand(h)}"
+            return f"G{written_steps(i, j)} {operand(h)}"
         case ("U" | "R" as operator, g, h, i, j):
-            return f"{operand(g)} {operator}{_times(i, j)} {operand(h)}"
+            return f"{operand(g)} {operator}{written_steps(i, j)} {operand(h)}"
     return str(f[0])
 
 
@@ -225,12 +226,6 @@ def _minimal(clauses: Obligation) -> Obligation:
             "more; ask for its parts, or give an automaton of it."
         )
     return frozenset(x for x in clauses if not any(y < x for y in clauses))
-
-
-def _times(i: int, j: int | None) -> str:
-    if j is None:
-        return f">={i}" if i else ""
-    return f"[{i},{j}]" if i else f"<={j}"
 
 
 def _kind(obligation: Obligation) -> Kind:

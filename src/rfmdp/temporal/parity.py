@@ -1,10 +1,10 @@
 """Probability of a parity objective, with proven bounds: the largest priority for ever is even.
 
-Regions of the graph are won, or lost, almost surely (`regions`). Among the other states, staying in
-a component for ever is *won* or *lost* whatever happens there, if no play of it can do otherwise.
-In a *mixed* component it depends on the players: lower bounds count staying there as lost, upper
-bounds as won. Where the two stay apart, strategies of both players are tried (`pairs`), and both
-are in the result, for the checker.
+Regions of the graph are won, or lost, almost surely. Among the other states, staying in a component
+for ever is *won* or *lost* whatever happens there, if no play of it can do otherwise. In a *mixed*
+component it depends on the players: lower bounds count staying there as lost, upper bounds as won.
+Where the two stay apart, strategies of both players are tried, and both are in the result, for the
+checker (`strategies`).
 
 A *block* is a union of components, numbered bottom first; values of those before it are known. A
 lost one is a total reward: what is paid is the value where the play leaves, and a play that stays
@@ -27,14 +27,20 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.derived import Restriction, bare, restrict, taking
 from rfmdp.objective import MAX, MIN, Direction, Parity, Reach, Spec, Total
 from rfmdp.outer.graph import Graph
-from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.outer.task import Limits, Measure
 from rfmdp.ragged import entries, segment_lengths
 from rfmdp.rounding import one_minus
 from rfmdp.sets.families import LpBall
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.temporal.pairs import better_policy, nature_answers
-from rfmdp.temporal.regions import CurvedSets, Regions, number_blocks, stays
+from rfmdp.temporal.strategies import (
+    CurvedSets,
+    Regions,
+    better_policy,
+    nature_answers,
+    number_blocks,
+    stays,
+)
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 SHARPEST = 1e-13  # precision asked of a block

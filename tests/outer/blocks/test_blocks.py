@@ -30,8 +30,8 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.outer.blocks import fleet
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Limits
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
 from true_values import LEEWAY, true_value

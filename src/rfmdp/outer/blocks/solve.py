@@ -29,9 +29,18 @@ from rfmdp.outer.blocks.block import BlockOperator, Command
 from rfmdp.outer.blocks.fleet import Cluster, LocalBlocks
 from rfmdp.outer.horizon import around_fixed_point, distance
 from rfmdp.outer.problem import Form, pose
-from rfmdp.outer.settings import STOPS, Clock, Limits, largest, status_of
 from rfmdp.outer.solution import Solution, Stats, Status
-from rfmdp.outer.task import Operator, StateBounds, Task, nothing_proven, to_solution
+from rfmdp.outer.task import (
+    STOPS,
+    Clock,
+    Limits,
+    StateBounds,
+    Task,
+    largest,
+    nothing_proven,
+    status_of,
+    to_solution,
+)
 from rfmdp.ragged import starts
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -52,7 +61,7 @@ def solve_blocked(
     """Return bounds of a specification in all states of a model in blocks, with a policy."""
     problem, stats = pose(model.frame, spec), Stats()
     nobody = PreparedInner(Side.BOTH, _no_rows, _no_rows)  # rows are those of the blocks
-    task = Task(Operator(problem, nobody, stats), limits, interest, Clock(limits))
+    task = Task(problem, nobody, stats, limits, interest, Clock(limits))
     with stats.phase("prepare"):
         blocks: LocalBlocks | Cluster
         if model.scheduler is None:

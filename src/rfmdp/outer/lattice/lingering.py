@@ -25,7 +25,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.model.lattice import LatticeMDP, written_rows
 from rfmdp.objective import MIN
 from rfmdp.outer.lattice.sweep import MOST_MIXED, Errors, Payments, Sweep
-from rfmdp.outer.settings import Clock, largest
+from rfmdp.outer.task import Clock, largest
 from rfmdp.ragged import segment_sum
 from rfmdp.rounding import RESOLUTION, UNIT
 from rfmdp.sets.marginals import Kind

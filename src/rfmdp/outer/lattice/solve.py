@@ -28,8 +28,8 @@ from rfmdp.outer.lattice.lingering import Lingering, LingeringRewards, Ways
 from rfmdp.outer.lattice.sweep import Errors, Payments, Sweep
 from rfmdp.outer.lattice.trie import Trie
 from rfmdp.outer.problem import BackwardStep, Form, Problem, until, where, without_aims
-from rfmdp.outer.settings import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.outer.task import STOPS, Clock as Watch, Limits, status_of
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
