@@ -145,6 +145,7 @@ def test_reward_structures(text, structure):
         ("filter(+, P=? [ F a ])", Filter("sum", probability(FA))),
         ("filter(&, a, b)", Filter("forall", A, B)),
         ("filter(|, a, b)", Filter("exists", A, B)),
+        ("filter(printall, a)", Filter("printall", A)),
         ("1-P=? [ F a ]", Binary("-", Literal(1), probability(FA))),
         (
             '"init" => P=? [ F a ]>0.5',

@@ -51,6 +51,7 @@ class Answer:
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
     nature : what was assumed about nature, in words
+    listing : states with the values that filters list; None where nothing is proven
     """
 
     text: str
@@ -64,6 +65,7 @@ class Answer:
     nature: str
     side: int = 0
     solutions: tuple[Solution, ...] = ()
+    listing: tuple[tuple[int, Value | None], ...] = ()
     is_solution: bool = False  # whether `solution` says all: the property is a single P=? or R=?
     model: AnyModel | None = field(default=None, repr=False)
 
@@ -149,17 +151,27 @@ def check(
         nature_in_words(evaluator.kind, evaluator.natures),
         side,
         tuple(evaluator.solutions),
+        tuple(_listing(evaluator, status)),
         evaluator.is_solution,
         model,
     )
 
 
-def _proven_value(number: Quantity, status: Status) -> tuple[Value | None, int]:
+def _listing(evaluator: PropertyEvaluator, status: Status) -> Iterator[tuple[int, Value | None]]:
+    """Yield states with the values that filters list; `print` leaves out 0 and false."""
+    for node, operand, where in evaluator.listed:
+        for state in np.flatnonzero(where).tolist():
+            value, _ = _proven_value(operand, status, state)
+            if node.operator == "printall" or value != 0:
+                yield state, value
+
+
+def _proven_value(number: Quantity, status: Status, state: int = 0) -> tuple[Value | None, int]:
     """Return the value to report and the side that it is a bound from; None if nothing is proven.
 
     A side that nobody proved is infinite. A number between the bounds counts if they are close.
     """
-    low, value, high = number.lower[0], number.value[0], number.upper[0]
+    low, value, high = (x[state] for x in (number.lower, number.value, number.upper))
     if number.type is Type.BOOL:
         return bool(value) if low == high else None, 0
     certified = status is Status.CERTIFIED
@@ -182,10 +194,14 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 
 def _status(answer: Quantity, evaluator: PropertyEvaluator) -> Status:
-    lower, upper = answer.lower[:1], answer.upper[:1]  # the same in all states
-    truth, one = answer.type is Type.BOOL, np.ones(1, dtype=np.bool_)
     size = max([1.0, *(largest(s.value) for s in evaluator.solutions)])
-    if bool(lower == upper) if truth else evaluator.limits.closed(lower, upper, one, size):
+    truth, everywhere = answer.type is Type.BOOL, np.ones(len(answer.value), dtype=np.bool_)
+    if all(
+        bool(number.known[where].all())
+        if number.type is Type.BOOL
+        else evaluator.limits.closed(number.lower, number.upper, where, size)
+        for _, number, where in [(None, answer, everywhere), *evaluator.listed]
+    ):
         return Status.CERTIFIED
     ended = {solution.status for solution in evaluator.solutions}
     limits = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT)

@@ -60,6 +60,7 @@ class PropertyEvaluator:
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
+        self.listed: list[tuple[tree.Filter, Quantity, BoolArray]] = []  # operands, in states
         self.is_solution = False  # whether the last solution says all that the property asks
         self._check_depth()
 
@@ -134,7 +135,11 @@ class PropertyEvaluator:
         where = np.ones(self.model.states, dtype=np.bool_)
         if node.states is not None:
             where = self.decided(node.states)
-        return apply_filter(node.operator, self.model, self.quantity(node.operand, where), where)
+        operand = self.quantity(node.operand, where)
+        result = apply_filter(node.operator, self.model, operand, where)
+        if node.operator in tree.LISTS:
+            self.listed.append((node, operand, where))
+        return result
 
     def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
         """Return a probability or an expected reward, or where it meets its bound."""

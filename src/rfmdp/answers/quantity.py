@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.language.ast import LISTS, Binary, Call, Expr, Ite, Type, Unary
 from rfmdp.language.check_properties import FILTER_TYPES
 from rfmdp.language.expressions import node_type
 from rfmdp.language.source import SourceText
@@ -168,16 +168,18 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
 
 
 def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray) -> Quantity:
-    """Return a filter of values over a set of states, the same in all states."""
+    """Return a filter of values over a set of states, the same in all but for lists of these."""
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
+    if name in LISTS:
+        return operand
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
         more = ", ..." if len(states) > 5 else ""
         raise ModelError(
             f"A value must be that of one state, found {len(states)}: {names}{more}; "
-            "use filter(min|max|avg, ...)."
+            "use filter(min|max|avg|print, ...)."
         )
     if name in ("state", "first"):
         states = states[:1]

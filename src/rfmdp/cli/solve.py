@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
 import rfmdp as rf
 from rfmdp.answers.answer import Answer, Answered, Built, Failed, work_of
 from rfmdp.answers.property import Property
@@ -291,7 +293,7 @@ def answer_record(
 
 
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
-    """Give the table of one answer, and the line `Result: VALUE`."""
+    """Give the table of one answer, what filters list, and the line `Result: VALUE`."""
     ends = [args.shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     table = {
         "property": title or answer.text,
@@ -305,7 +307,17 @@ def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -
         del table["bounds"]
     for name, value in table.items():
         yield f"{name:<10}{value}"
+    for state, x in answer.listing:
+        words = ",".join(_variables(answer.model, state))
+        yield f"{state}:({words})={'nothing proven' if x is None else args.shown(x)}"
     yield f"Result: {_result(answer)}"
+
+
+def _variables(model: AnyModel | None, state: int) -> Iterator[str]:
+    if model is not None and model.variables:
+        values = model.state_values(np.array([state]))[0]
+        for variable, x in zip(model.variables, values.tolist(), strict=True):
+            yield args.shown(bool(x) if variable.boolean else x)
 
 
 def phases(answer: Answer) -> Iterator[str]:
