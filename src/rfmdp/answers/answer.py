@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +22,7 @@ from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError, UnsupportedE
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.ast import ModelType, Type
 from rfmdp.language.check import CheckedModel, Work
-from rfmdp.language.check_properties import check_property, require_supported
+from rfmdp.language.check_properties import CheckedProperty, check_property, require_supported
 from rfmdp.language.names import Constants, plain_values
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
@@ -282,7 +281,8 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
     started = time.monotonic()
     limits, constants = limits or Limits(), dict(constants or {})
     requests = parse_properties(properties) if isinstance(properties, str) else list(properties)
-    errors = misfits(model, requests, constants)
+    fits = fitted(model, requests, constants)
+    errors = [fit if isinstance(fit, PrismError) else None for fit in fits]
     if requests and None not in errors:  # nothing to build the model for
         yield from (Failed(prop, e) for prop, e in zip(requests, errors, strict=True) if e)
         return
@@ -320,15 +320,28 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             yield Failed(prop, failure)
 
 
-def misfits(
+def fitted(
     model: AnyModel | Blueprint, properties: Sequence[Property], constants: Constants
-) -> list[PrismError | None]:
-    """Return the errors of properties that do not fit a model, as far as its text tells them."""
-    errors = [_misfit(prop, None, constants) for prop in properties]
-    if isinstance(model, AnyModel) or all(error is not None for error in errors):
-        return errors
-    names = model.names(constants, open_constants(properties))
-    return errors if names is None else [_misfit(prop, names, constants) for prop in properties]
+) -> list[CheckedProperty | PrismError | None]:
+    """Return properties checked, or why they do not fit; None where only a built model tells."""
+    fits = [_fitted(prop, None, constants) for prop in properties]
+    if None in fits and not isinstance(model, AnyModel):
+        names = model.names(constants, open_constants(properties))
+        fits = [_fitted(prop, names, constants) for prop in properties]
+    return fits
+
+
+def _fitted(
+    prop: Property, names: CheckedModel | None, constants: Constants
+) -> CheckedProperty | PrismError | None:
+    try:
+        if names is not None:
+            inputs = {**prop.constants, **constants}
+            return check_property(prop.parsed, prop.file, names, inputs)
+        require_supported(prop.parsed.expression, prop.file.source)
+    except PrismError as error:
+        return error
+    return None
 
 
 def open_constants(properties: Sequence[Property]) -> set[str]:
@@ -336,31 +349,11 @@ def open_constants(properties: Sequence[Property]) -> set[str]:
     return {name for p in properties for name in p.file.open}
 
 
-def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:
-    try:
-        if names is None:
-            require_supported(prop.parsed.expression, prop.file.source)
-        else:
-            check_property(prop.parsed, prop.file, names, {**prop.constants, **constants})
-    except PrismError as error:
-        return error
-    return None
-
-
-def work_of(
-    blueprint: Blueprint, properties: Sequence[Property], constants: Constants
-) -> Work | None:
+def work_of(model: Blueprint, properties: Sequence[Property], constants: Constants) -> Work | None:
     """Return what all properties that fit ask of the model; None: that is not known."""
-    names = blueprint.names(constants, open_constants(properties))
-    if names is None:
-        return None
-    questions = []
-    for prop in properties:
-        with suppress(PrismError):
-            inputs = {**prop.constants, **constants}
-            checked = check_property(prop.parsed, prop.file, names, inputs)
-            questions.append((checked.expression, prop.states))
-    return backward_steps(questions) if questions else None
+    pairs = zip(properties, fitted(model, properties, constants), strict=True)
+    asked = [(x.expression, p.states) for p, x in pairs if isinstance(x, CheckedProperty)]
+    return backward_steps(asked) if asked else None
 
 
 def _seconds_left(deadline: float) -> float:

@@ -38,7 +38,6 @@ from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.product import Product, make_product, with_automaton
 from rfmdp.types import BoolArray
 
-DEEPEST = 50  # operators P, R and filter inside each other
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
@@ -62,7 +61,6 @@ class PropertyEvaluator:
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
         self.listed: list[tuple[tree.Filter, Quantity, BoolArray]] = []  # operands, in states
         self.is_solution = False  # whether the last solution says all that the property asks
-        self._check_depth()
 
     def bounds(self) -> tuple[float, float]:
         """Return bounds of the number that the initial truth value is about, if it is just one."""
@@ -219,15 +217,6 @@ class PropertyEvaluator:
         everywhere = np.zeros(self.model.states, dtype=values.dtype)
         everywhere[states] = values
         return Quantity.exact(kind, everywhere)
-
-    def _check_depth(self) -> None:
-        def depth(node: Expr, below: tuple[int, ...]) -> int:
-            return max(below, default=0) + isinstance(node, tree.OPERATORS)
-
-        expr = self.prop.expression
-        if fold(expr, depth) > DEEPEST:
-            reason = f"P, R and filters must be nested at most {DEEPEST} deep"
-            raise self.source.error(expr.position, reason)
 
 
 def _of_base(quantity: Quantity, product: Product) -> Quantity:

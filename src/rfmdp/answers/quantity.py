@@ -191,7 +191,7 @@ def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray
         if operand.type is not Type.INT:
             low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
             high = math.nextafter(high, math.inf) if math.isfinite(high) else high
-    kind = FILTER_TYPES.get(name, operand.type)
+    kind = FILTER_TYPES.get(name, (None, None))[1] or operand.type
     dtype = np.bool_ if kind is Type.BOOL else np.float64
     result = Quantity(kind, *(np.full(len(where), end, dtype) for end in (low, value, high)))
     if name != "avg":

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import rfmdp as rf
-from rfmdp.answers.answer import misfits, open_constants
+from rfmdp.answers.answer import fitted, open_constants
 from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli import arguments as args, terminal
 from rfmdp.domains import DOMAINS, Domain, find
-from rfmdp.errors import FileError, ModelError, RfmdpError
+from rfmdp.errors import FileError, ModelError, PrismError, RfmdpError
 from rfmdp.formats.archive import load_record
 from rfmdp.language.check import Work, model_type
 from rfmdp.language.parse import parse_model
@@ -254,9 +254,9 @@ def property_and_blueprint(
         )
     unset = open_constants(requests)
     request = replace(requests[0], constants={k: v for k, v in values.items() if k in unset})
-    for error in misfits(blueprint, [request], values):
-        if error is not None:
-            raise error
+    for fit in fitted(blueprint, [request], values):
+        if isinstance(fit, PrismError):
+            raise fit
     return request, blueprint
 
 

@@ -311,12 +311,8 @@ def verify(
     ]
     for word, text in () if quiet else lines:
         print(f"{word:<10}{text}")
-    word = "valid" if verdict.valid else "INVALID" if verdict.failed else "not proven"
+    word, code = "not proven", terminal.NOT_CERTIFIED
+    if verdict.valid or verdict.failed:
+        word, code = ("valid", 0) if verdict.valid else ("INVALID", terminal.USER_ERROR)
     print(f"Result: {word}")
-    return (
-        terminal.CERTIFIED
-        if verdict.valid
-        else terminal.USER_ERROR
-        if verdict.failed
-        else terminal.NOT_CERTIFIED
-    )
+    return code

@@ -28,8 +28,6 @@ from rfmdp.opening import Blueprint
 from rfmdp.outer.solution import shared_digits
 from rfmdp.writing import check_writable
 
-AnswerRecord = dict[str, Any]
-
 
 @args.command
 def solve(
@@ -103,10 +101,11 @@ def solve(
         "blueprint": blueprint, "properties": requests, "nominal": nominal, "inner": inner,
         "limits": limits, "automaton": automaton, "verbose": verbose,
     }  # fmt: skip
-    together = scheduler is not None and len(runs) == 1 and inner == "exact"
-    if together:  # can it be solved in blocks?
-        work = work_of(blueprint, requests, runs[0].constants)
-        together = blueprint.parsed is not None and work is not None
+    together = (  # can it be solved in blocks?
+        (scheduler is not None and len(runs) == 1 and inner == "exact")
+        and blueprint.parsed is not None
+        and work_of(blueprint, requests, runs[0].constants) is not None
+    )
     printer = Printer(as_json=as_json, quiet=quiet)
     with interpreting():
         if together or (len(runs) == 1 and scheduler is None):
@@ -129,7 +128,7 @@ class Reply(NamedTuple):
     """A piece of output: for people, for machines, as exit code."""
 
     lines: tuple[str, ...] = ()
-    record: AnswerRecord | None = None
+    record: dict[str, Any] | None = None
     code: int = terminal.CERTIFIED
     complaint: str = ""
     answer: Answer | None = None
@@ -190,7 +189,7 @@ def replies(
 
 
 def _reply(
-    record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str, verbose: bool
+    record: dict[str, Any], item: Answered | Failed, built: Built | None, inner: str, verbose: bool
 ) -> Reply:
     prop, title = item.prop, item.prop.text
     if prop.name is not None:
@@ -208,7 +207,7 @@ def _reply(
 
 
 def _failed(
-    title: str, record: AnswerRecord, error: Exception, code: int = terminal.USER_ERROR
+    title: str, record: dict[str, Any], error: Exception, code: int = terminal.USER_ERROR
 ) -> Reply:
     text = str(error)
     record = record | {"status": "error", "error": text.partition("\n")[0]}
@@ -268,7 +267,7 @@ class Printer:
 
 def answer_record(
     answer: Answer, model: AnyModel, method: str, build: float, solve: float
-) -> AnswerRecord:
+) -> dict[str, Any]:
     """Return the fields that `--json` prints; unproven sides are null.
 
     The value is null if nothing is proven, or a truth value is not decided. Infinity, no number of
@@ -308,16 +307,12 @@ def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -
     for name, value in table.items():
         yield f"{name:<10}{value}"
     for state, x in answer.listing:
-        words = ",".join(_variables(answer.model, state))
+        assert answer.model is not None
+        values = answer.model.state_values(np.array([state])).ravel().tolist()
+        pairs = zip(answer.model.variables, values, strict=True)
+        words = ",".join(args.shown(bool(n) if v.boolean else n) for v, n in pairs)
         yield f"{state}:({words})={'nothing proven' if x is None else args.shown(x)}"
     yield f"Result: {_result(answer)}"
-
-
-def _variables(model: AnyModel | None, state: int) -> Iterator[str]:
-    if model is not None and model.variables:
-        values = model.state_values(np.array([state]))[0]
-        for variable, x in zip(model.variables, values.tolist(), strict=True):
-            yield args.shown(bool(x) if variable.boolean else x)
 
 
 def phases(answer: Answer) -> Iterator[str]:

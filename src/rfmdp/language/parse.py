@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -133,19 +134,15 @@ def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
     """
     before = text.split("\n")[: error.line - 1]
     place = sum(len(line) + 1 for line in before) + error.column - 1
-    begin = end = depth = 0
-    span = (0, 0)
+    depth, ends = 0, [0]
     for piece in PIECES.finditer(text):
-        end = piece.end()
         sign = piece[0]
         depth = max(depth + (sign in "([{") - (sign in ")]}"), 0)
         if sign == ";" or (sign == "\n" and depth == 0):
-            span = (begin, end) if text[begin:end].strip() else span
-            begin = end
+            ends.append(piece.end())
             depth = 0
-            if end > place and span[1] > span[0]:
-                return span
-    return (begin, len(text)) if text[begin:].strip() else span
+    spans = [span for span in pairwise([*ends, len(text)]) if text[slice(*span)].strip()]
+    return next((span for span in reversed(spans) if span[0] <= place), (*spans, (0, 0))[0])
 
 
 def _unreadable(

@@ -106,22 +106,6 @@ class Expressions:
         return ExpressionStep(node, below, type_, min(cost, CHEAP + 1))
 
 
-class Memory:
-    """The ints of the machine as they are laid out."""
-
-    def __init__(self) -> None:
-        self.ints: list[int] = [0] * op.HEADER
-
-    def add(self, *values: int) -> int:
-        """Append a record and return its address."""
-        self.ints += values
-        return len(self.ints) - len(values)
-
-    def point(self, header: int, entries: list[int]) -> None:
-        """Append a list and write its address into the header."""
-        self.ints[header] = self.add(len(entries), *entries)
-
-
 class Target:
     """A place in the code that is not known yet."""
 
@@ -132,8 +116,8 @@ class Program:
     """Code for expressions; all of them must have been added before."""
 
     def __init__(self, expressions: Expressions) -> None:
-        self.memory = Memory()
-        self.variables = [self.memory.add(0) for _ in expressions.variables]  # their cells
+        self.memory: list[int] = [0] * op.HEADER  # the ints of the machine as they are laid out
+        self.variables = [self.reserve(0) for _ in expressions.variables]  # their cells
         self._steps, self._uses = expressions.steps, expressions.uses
         self._code: list[tuple[int, int, int, int | Target]] = []
         self._floats: list[float] = []
@@ -143,13 +127,22 @@ class Program:
         self._routines: dict[int, tuple[Target, int]] = {}  # entry, cell of the stamp
         self._waiting: list[int] = []  # routines to emit
 
+    def reserve(self, *values: int) -> int:
+        """Append a record to the memory and return its address."""
+        self.memory += values
+        return len(self.memory) - len(values)
+
+    def point(self, header: int, entries: list[int]) -> None:
+        """Append a list to the memory and write its address into the header."""
+        self.memory[header] = self.reserve(len(entries), *entries)
+
     def condition(self, number: int) -> int:
         """Emit a condition that answers yes or no, and return its place."""
         place = len(self._code)
         no = Target()
         self._emit(self._jump(number, no, False))
         self._add(op.YES)
-        self._set(no)
+        no.place = len(self._code)
         self._add(op.NO)
         self._emit_routines()
         return place
@@ -173,8 +166,8 @@ class Program:
 
     def ints(self) -> IntArray:
         """Return the memory, with room for the stack of calls at its end."""
-        self.memory.ints[op.STACK] = len(self.memory.ints)
-        return np.array([*self.memory.ints, *[0] * (len(self._routines) + 1)], dtype=np.int64)
+        self.memory[op.STACK] = len(self.memory)
+        return np.array([*self.memory, *[0] * (len(self._routines) + 1)], dtype=np.int64)
 
     def floats(self) -> FloatArray:
         """Return the cells of floats."""
@@ -193,15 +186,12 @@ class Program:
         while self._waiting:
             number = self._waiting.pop()
             entry, stamp = self._routines[number]
-            self._set(entry)
+            entry.place = len(self._code)
             self._emit(self._compute(number))
             self._add(op.RETURN, stamp)
 
     def _add(self, operation: int, x: int = 0, y: int = 0, z: int | Target = 0) -> None:
         self._code.append((operation, x, y, z))
-
-    def _set(self, label: Target) -> None:
-        label.place = len(self._code)
 
     def _cell(self, number: int) -> int:
         """Return the cell of a step, in ints or floats by its type."""
@@ -215,12 +205,12 @@ class Program:
                 self._cells[number] = len(self._floats)
                 self._floats.append(node.value if isinstance(node, Literal) else 0.0)
             else:
-                self._cells[number] = self.memory.add(0)
+                self._cells[number] = self.reserve(0)
         return self._cells[number]
 
     def _constant(self, value: int) -> int:
         if value not in self._constants:
-            self._constants[value] = self.memory.add(value)
+            self._constants[value] = self.reserve(value)
         return self._constants[value]
 
     def _float(self, number: int) -> int:
@@ -243,7 +233,7 @@ class Program:
             yield self._compute(number)
             return
         if number not in self._routines:
-            self._routines[number] = Target(), self.memory.add(0)
+            self._routines[number] = Target(), self.reserve(0)
             self._waiting.append(number)
         entry, stamp = self._routines[number]
         self._add(op.CALL, 0, stamp, entry)
@@ -312,8 +302,8 @@ class Program:
                 self._add(op.MOVE, self._cell(number), self._cell(branch))
             if after is not None:
                 self._add(op.JUMP, 0, 0, after)
-                self._set(other)
-        self._set(end)
+                other.place = len(self._code)
+        end.place = len(self._code)
 
     def _compared(self, number: int, step: ExpressionStep, sign: str) -> Emission:
         """Emit a comparison whose truth is asked for as a value."""
@@ -333,9 +323,9 @@ class Program:
         yield self._branch(number, no, False)
         self._add(op.MOVE, self._cell(number), self._constant(1))
         self._add(op.JUMP, 0, 0, end)
-        self._set(no)
+        no.place = len(self._code)
         self._add(op.MOVE, self._cell(number), self._constant(0))
-        self._set(end)
+        end.place = len(self._code)
 
     def _has_floats(self, step: ExpressionStep) -> bool:
         return any(self._steps[k].type is Type.DOUBLE for k in step.operands)
@@ -364,7 +354,7 @@ class Program:
                 after = Target()
                 yield self._jump(step.operands[0], target if result is when else after, decides)
                 yield self._jump(step.operands[1], target, when)
-                self._set(after)
+                after.place = len(self._code)
             case Binary(sign):
                 for operand in step.operands:
                     yield self._value(operand)
