@@ -117,8 +117,6 @@ def check(
 
     Raises
     ------
-    PrismError
-        If the property does not fit the model.
     NotCertifiedError
         If a formula inside P or R is not decided by proven bounds in some state.
 
@@ -262,11 +260,6 @@ def check_all(
         How to build a model that is only read; by default as it stands.
     progress
         Called while the model is built, as progress(states, transitions): how many there are.
-
-    Raises
-    ------
-    RfmdpError
-        If the model cannot be built.
 
     Examples
     --------

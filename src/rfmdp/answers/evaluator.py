@@ -7,7 +7,6 @@ proven bounds in every state.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +16,7 @@ import numpy as np
 
 from rfmdp.answers.exact_thresholds import exact_values, read
 from rfmdp.answers.property import directions, number, probability, reward
-from rfmdp.answers.quantity import Quantity, apply_filter, combine, compare
+from rfmdp.answers.quantity import FUNCTIONS, Quantity, apply_filter, combine, compare
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -38,7 +37,6 @@ from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.product import Product, make_product, with_automaton
 from rfmdp.types import BoolArray
 
-COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
 
@@ -85,8 +83,10 @@ class PropertyEvaluator:
         """Return an expression in all states, as precisely as wanted in those of interest."""
 
         def visit(node: Expr, below: tuple[Quantity | None, ...]) -> Quantity | None:
-            if isinstance(node, tree.OPERATORS):
-                return self._operator(node, interest)
+            if isinstance(node, tree.Probability | tree.Reward):
+                return self._number(node, interest)
+            if isinstance(node, tree.Filter):
+                return self._filter(node)
             if isinstance(node, Label):
                 return Quantity.exact(Type.BOOL, self.model.label(node.name))
             if all(quantity is None for quantity in below):
@@ -126,10 +126,7 @@ class PropertyEvaluator:
             )
         return np.asarray(truth.lower, dtype=np.bool_)
 
-    def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
-        if isinstance(node, tree.Probability | tree.Reward):
-            return self._number(node, interest)
-        assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
+    def _filter(self, node: tree.Filter) -> Quantity:
         where = np.ones(self.model.states, dtype=np.bool_)
         if node.states is not None:
             where = self.decided(node.states)
@@ -200,7 +197,7 @@ class PropertyEvaluator:
             second = _compared(quantity, bound)
             lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
             for state, value in exact_values(solution, (lower < upper) & interest).items():
-                lower[state] = upper[state] = COMPARISONS[bound.operator](value, _threshold(bound))
+                lower[state] = upper[state] = FUNCTIONS[bound.operator](value, _threshold(bound))
             verdict = Quantity(Type.BOOL, lower, lower, upper)
         return solution, quantity, verdict
 
@@ -248,7 +245,6 @@ def _quantity(solution: Solution, negated: bool) -> Quantity:
 
 
 def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
-    """Return where a quantity meets a bound."""
     value, exact = float(number(bound.value)), _threshold(bound)
     lower = upper = value
     if np.isfinite(value) and exact != read(value):  # no float stands for it
@@ -259,7 +255,6 @@ def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
 
 
 def _threshold(bound: tree.Bound) -> Fraction:
-    """Return the number that a bound was written as."""
     assert isinstance(bound.value, Literal)  # the static checks evaluated it
     return read(float(bound.value.value)) if bound.value.exact is None else bound.value.exact
 

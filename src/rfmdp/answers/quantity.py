@@ -59,17 +59,12 @@ class Quantity:
 
 def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
     """Return where a comparison of numbers surely and possibly holds."""
-    if operator in (">", ">="):
-        return compare({">": "<", ">=": "<="}[operator], right, left)
     if operator == "!=":
         return by_corners("!", [compare("=", left, right)], Type.BOOL)
-    if operator == "<":
-        sure, possible = left.upper < right.lower, left.lower < right.upper
-    elif operator == "<=":
-        sure, possible = left.upper <= right.lower, left.lower <= right.upper
-    else:
-        sure = left.known & right.known & (left.lower == right.lower)
-        possible = (left.lower <= right.upper) & (right.lower <= left.upper)
+    if operator != "=":
+        return by_corners(operator, [left, right], Type.BOOL)
+    sure = left.known & right.known & (left.lower == right.lower)
+    possible = (left.lower <= right.upper) & (right.lower <= left.upper)
     return Quantity(Type.BOOL, sure, sure, possible)
 
 
@@ -148,6 +143,7 @@ FUNCTIONS: dict[str, Callable[..., AnyArray]] = {
     "<=>": np.equal,
     "=": np.equal,  # of truth values, as all before
     "!=": np.not_equal,
+    **{"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal},
     "?": np.where,
     "+": np.add,
     "-": np.subtract,

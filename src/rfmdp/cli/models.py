@@ -277,7 +277,13 @@ def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> lis
     """
     if model == file == args.STANDARD_INPUT:
         raise FileError("- -: the model or the properties must be a file, both are standard input.")
-    listed = [] if file is None else _load(file)
+    listed: list[Property] = []
+    if file == args.STANDARD_INPUT:
+        listed = parse_properties(args.standard_input("properties"), "<standard input>")
+    elif file is not None:
+        if "[" in file and not Path(file).exists():
+            raise FileError(f"{file}: no such file; give the text of a property with --prop.")
+        listed = parse_properties(read_text(file), file)
     if file is not None and not listed and not texts:
         raise FileError(f"{file}: must have at least one property, found 0; or give --prop.")
     return [one for text in texts for one in _named(text, listed)] if texts else listed
@@ -291,14 +297,6 @@ def own_property(blueprint: Blueprint) -> list[Property]:
         "A property is needed: give a file of properties after the model, or --prop "
         "'Pmaxmin=? [ F \"goal\" ]'."
     )
-
-
-def _load(file: str) -> list[Property]:
-    if file == args.STANDARD_INPUT:
-        return parse_properties(args.standard_input("properties"), "<standard input>")
-    if "[" in file and not Path(file).exists():
-        raise FileError(f"{file}: no such file; give the text of a property with --prop.")
-    return parse_properties(read_text(file), file)
 
 
 def _named(text: str, listed: list[Property]) -> list[Property]:

@@ -182,7 +182,13 @@ def simulate(
         policy != "optimal" or subject.rows == subject.states
     )
     subject, spec = on_product(subject, question.spec(subject, settled=settled))
-    chosen = _policy(policy, subject, spec)
+    chosen = None
+    if policy == "optimal":
+        chosen = rf.solve(subject.nominal(), spec).policy
+    elif policy != "uniform":
+        if "." not in policy and not Path(policy).exists():
+            raise ModelError(f"--policy must be uniform, optimal or a file, got '{policy}'.")
+        chosen = rf.read_policy(policy, subject)
     if chosen is None and choice is not rf.NatureChoice.NOMINAL:
         raise ModelError("--nature needs a policy; give one with --policy.")
     with terminal.showing_progress("finding nature's choice"):
@@ -240,17 +246,6 @@ def _say_what_is_missing(question: Property, simulation: rf.Simulation, discount
             "Try a larger --length.",
             kind="note",
         )
-
-
-def _policy(word: str, model: rf.FactoredMDP, spec: rf.Spec) -> rf.Policy | None:
-    """Return the policy that a word or file names; None is uniform."""
-    if word == "uniform":
-        return None
-    if word == "optimal":
-        return rf.solve(model.nominal(), spec).policy
-    if "." not in word and not Path(word).exists():
-        raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
-    return rf.read_policy(word, model)
 
 
 @args.command

@@ -109,8 +109,9 @@ def solve(
     printer = Printer(as_json=as_json, quiet=quiet)
     with interpreting():
         if together or (len(runs) == 1 and scheduler is None):
-            for reply in replies(runs[0], **request, scheduler=scheduler, quiet=quiet):
-                printer.show(write_files(reply, files))
+            request |= {"scheduler": scheduler, "quiet": quiet, "files": files}
+            for reply in replies(runs[0], **request):
+                printer.show(reply)
             return printer.code
         if files:
             raise ModelError(
@@ -131,13 +132,11 @@ class Reply(NamedTuple):
     record: dict[str, Any] | None = None
     code: int = terminal.CERTIFIED
     complaint: str = ""
-    answer: Answer | None = None
 
 
 def replies_of_run(run: args.Experiment, **request: Any) -> list[Reply]:
-    """Return the replies of one run of many; answers with their models stay where they are."""
-    listed = [reply._replace(answer=None) for reply in replies(run, quiet=True, **request)]
-    return [Reply(("", str(run))), *listed]
+    """Return the replies of one run of many."""
+    return [Reply(("", str(run))), *replies(run, quiet=True, **request)]
 
 
 def replies(
@@ -152,11 +151,13 @@ def replies(
     scheduler: str | None = None,
     verbose: bool = False,
     quiet: bool = False,
+    files: Sequence[str] = (),
 ) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
 
     Each record says which run it is of: the constants and the radius that were given. A quiet one
-    shows no progress. The workers of a scheduler solve one model together.
+    shows no progress. The workers of a scheduler solve one model together. Answers are written to
+    files, if any.
     """
 
     def build(also_known: Collection[str], work: Work | None, progress: Progress) -> AnyModel:
@@ -184,12 +185,17 @@ def replies(
                 sizes = ", ".join(model_sizes(item.model))
                 yield Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
             else:
-                yield _reply(run.record(), item, built, inner, verbose)
+                yield _reply(run.record(), item, built, inner, verbose, files)
             terminal.stop_if_interrupted()
 
 
 def _reply(
-    record: dict[str, Any], item: Answered | Failed, built: Built | None, inner: str, verbose: bool
+    record: dict[str, Any],
+    item: Answered | Failed,
+    built: Built | None,
+    inner: str,
+    verbose: bool,
+    files: Sequence[str],
 ) -> Reply:
     prop, title = item.prop, item.prop.text
     if prop.name is not None:
@@ -203,7 +209,8 @@ def _reply(
     *table, result = answer_lines(answer, inner, item.seconds, title)
     lines = ("", *table, *(phases(answer) if verbose else ()), result)
     code = terminal.CERTIFIED if answer.certified else terminal.NOT_CERTIFIED
-    return Reply(lines, record, code, answer=answer)
+    complaint = write_files(answer, files)
+    return Reply(lines, record, terminal.USER_ERROR if complaint else code, complaint)
 
 
 def _failed(
@@ -214,25 +221,21 @@ def _failed(
     return Reply(("", title, "status    error"), record, code, text)
 
 
-def write_files(reply: Reply, files: Sequence[str]) -> Reply:
-    """Write the files of an answer, .csv of its policy; if that fails, the answer is printed."""
-    if reply.answer is None or not files:
-        return reply
+def write_files(answer: Answer, files: Sequence[str]) -> str:
+    """Write the files of an answer, .csv of its policy; return what went wrong, if anything."""
     try:
-        if reply.answer.solution is None:
-            raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
         for file in files:
+            if answer.solution is None:
+                raise ModelError(f"'{answer.text}' has no policy: it has neither P nor R.")
             if file.endswith(".csv"):
-                rf.write_policy(reply.answer.solution, file)
+                rf.write_policy(answer.solution, file)
                 continue
-            whole = reply.answer.whole_solution()
-            rf.save(
-                replace(whole, model=whole.model.with_provenance(command=models.command_line())),
-                file,
-            )
+            whole = answer.whole_solution()
+            model = whole.model.with_provenance(command=models.command_line())
+            rf.save(replace(whole, model=model), file)
     except RfmdpError as error:
-        return reply._replace(code=terminal.USER_ERROR, complaint=str(error))
-    return reply
+        return str(error)
+    return ""
 
 
 class Printer:

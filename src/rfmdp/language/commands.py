@@ -81,7 +81,6 @@ class CommandRecords:
         self.program.memory[addresses.PLACES] = self.program.reserve(*[0] * most)
 
     def _labels(self) -> None:
-        """Lay out labels and their slots."""
         program, labels = self.program, []
         for number, action in enumerate(self._checked.actions):
             slots = []

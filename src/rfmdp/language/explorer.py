@@ -21,14 +21,14 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Expr, Literal
-from rfmdp.language.check import CHAINS, CHUNK, CheckedModel, State, evaluate_states
+from rfmdp.language.check import CHAINS, CheckedModel, State, evaluate_states
 from rfmdp.language.commands import CommandRecords, NamedBox, command_distribution, implied_ranges
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
 from rfmdp.types import AnyArray, IntArray
 
-MAX_CANDIDATES = 1 << 28  # for initial states
+MAX_CANDIDATES, CHUNK = 1 << 28, 1 << 16  # for initial states, of which so many are tried at once
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 EFFORT = 40  # instructions and more per successor, about
 # rows, marginals and successors that are written so far
@@ -76,16 +76,12 @@ class StateExplorer:
         """Number of states of a DTMC with several choices."""
         return int(self.memory[addresses.MIXED])
 
-    @property
-    def first_mixed(self) -> str:
-        """The first of them."""
-        return str(self.state(int(self.memory[addresses.FIRST_MIXED])))
-
     def run(self, progress: Progress | None = None) -> FactoredMDP:
         """Return what can be reached."""
         self._enter()
         for _ in self._slices():
-            self.tell(progress, int(self.memory[addresses.SUCCESSORS]))
+            if progress is not None:
+                progress(len(self.reached), int(self.memory[addresses.SUCCESSORS]))
         return arranged(self.packing, self.reached, np.arange(self.initial), *self.take())
 
     def reach(self) -> Iterator[tuple[AnyArray, ...]]:
@@ -111,11 +107,6 @@ class StateExplorer:
         views = tuple(a[: self.memory[c]] for a, c in zip(self._written, COUNTERS, strict=True))
         self.memory[list(COUNTERS)] = 0
         return views
-
-    def tell(self, progress: Progress | None, transitions: int) -> None:
-        """Say how far exploration has come."""
-        if progress is not None:
-            progress(int(self.memory[addresses.STATES]), transitions)
 
     def _slices(self, last: int | None = None) -> Iterator[None]:
         """Expand states up to `last`, or all; yield after every slice of them."""
@@ -153,7 +144,6 @@ class StateExplorer:
         return State(self.checked, self.packing.unpack(self.states.packed[number : number + 1])[0])
 
     def _enter(self) -> None:
-        """Enter the initial states, which are distinct."""
         words = self.packing.pack(initial_valuations(self.checked))
         self.initial = len(words)
         self._begin(words)

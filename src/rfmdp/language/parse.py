@@ -148,7 +148,6 @@ def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
 def _unreadable(
     source: SourceText, begin: int, statement: str, error: PrismSourceError
 ) -> ast.PropertyDefinition:
-    """Return a property that cannot be read, with its name if it has one."""
     words = " ".join(re.sub(r"//[^\n]*", "", statement).split()).removesuffix(";").rstrip()
     named = re.match(r'"([^"]*)"\s*:\s*', words)
     name, rest = (named[1], words[named.end() :]) if named else (None, words)

@@ -8,10 +8,7 @@ what has to be emitted before they go on.
 
     x<3 & y=1   ->   IF_GE x 3 no;  IF_NE y 1 no;  YES;  no: NO
 
-Why a machine: guards, updates and probabilities are needed in every state, and Python is too slow
-for millions of states. Functions compiled for the model would be quicker still, but no cache knows
-a new text, and compiling takes seconds for every model (the explorer alone: nine of the processor).
-The machine is compiled once after installation and runs every text.
+Functions compiled for the model would be quicker still, but compiling takes seconds for every text.
 """
 
 from __future__ import annotations
@@ -242,7 +239,6 @@ class Program:
         return self._uses[number] > 1 and self._steps[number].cost > CHEAP
 
     def _compute(self, number: int) -> Emission:
-        """Emit the operation of a step after its operands."""
         step = self._steps[number]
         match step.node:
             case Ite():
