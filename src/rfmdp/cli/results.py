@@ -119,11 +119,9 @@ def evaluate(
         ):  # fmt: skip
             solution = rf.evaluate(world, chosen, spec, nature=nature, limits=rf.Limits(precision))
             bounds = solution.at_initial()
-            ends = {
-                "lower": args.json_number(bounds.lower),
-                "upper": args.json_number(bounds.upper),
-            }
-            rows[name] = ends | {"status": solution.status.name.lower()}
+            low, high = map(args.json_number, (bounds.lower, bounds.upper))
+            status = solution.status.name.lower()
+            rows[name] = {"lower": low, "upper": high, "status": status}
             if name == ("worst" if spec.robust else "best"):
                 side = bounds.lower if spec.agent is rf.MAX else bounds.upper
                 proven = math.isfinite(side) or bounds.width == 0.0

@@ -34,11 +34,7 @@ def solve(
     model: args.Model,
     props: args.Props = None,
     prop: args.Prop = (),
-    const: Annotated[
-        tuple[str, ...],
-        "--const",
-        "Constants: A=1,B=0.5; a range, of a radius too, is a run per value: C=1:3, p=0:0.1:1.",
-    ] = (),
+    const: args.Const = (),
     radius: args.Radius = None,
     nominal: args.Nominal = False,
     inner: Annotated[
@@ -72,7 +68,8 @@ def solve(
     """Answer properties of a model, with proven bounds and a policy.
 
     Prints a table and `Result: VALUE` per property. Exit code 0: certified, 1: an error,
-    2: finished, but not certified. A domain has a property of its own.
+    2: finished, but not certified. A domain has a property of its own. A range in the place of a
+    constant or radius is a run per value: C=1:3, p=0:0.1:1.
     """
     started = time.monotonic()
     runs = args.experiments(const, radius)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 from os import PathLike
 from typing import ClassVar
 
@@ -161,15 +161,16 @@ class TextRows:
 
     def __init__(self, checked: CheckedModel, words: IntArray) -> None:
         self.checked, self.words = checked, words
-        self._explorer: StateExplorer | None = None
+
+    @cached_property
+    def _explorer(self) -> StateExplorer:
+        return StateExplorer(self.checked)
 
     def __reduce__(self) -> tuple[type[TextRows], tuple[CheckedModel, IntArray]]:
         return TextRows, (self.checked, self.words)
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states."""
-        if self._explorer is None:
-            self._explorer = StateExplorer(self.checked)
         arrays = self._explorer.expand(self.words, first, last)
         explored = _in_order(self._explorer.packing, self.words[first:last], first, arrays)
         return completed(explored, self._explorer)

@@ -21,7 +21,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from rfmdp.language import ast
 from rfmdp.language.ast import Expr, Node
-from rfmdp.language.expressions import ARITY, nodes
+from rfmdp.language.expressions import ARITY, BINARY, nodes
 from rfmdp.language.rules import RULES, BuildError, place_of
 from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText, nearest
 
@@ -38,10 +38,6 @@ PATH_START = {"X", "F", "G"}
 EXPRESSION_START = PATH_START | {
     *("NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS", "FUNCTION"),
     *("MIN", "MAX", "FUNC", "P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "LRA", "FILTER"),
-}
-OPERATORS = {
-    *("POWER", "TIMES", "DIVIDE", "PLUS", "MINUS", "LT", "LE", "GT", "GE", "EQ", "NE"),
-    *("AND", "OR", "IFF", "IMPLIES", "QUESTION"),
 }
 TYPES = "use dtmc, mdp, idtmc or imdp"
 UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
@@ -221,10 +217,10 @@ def _describe(names: set[str]) -> str:
     if {"NAME", "LPAR", "MINUS", "INT"} <= rest:
         phrases.append("a path formula" if rest >= PATH_START else "an expression")
         rest -= EXPRESSION_START
+    signs = {t.name: t.pattern.value for t in _parser().terminals if t.pattern.type == "str"}
     if {"PLUS", "TIMES", "AND", "EQ"} <= names:
         phrases.append("an operator")
-        rest -= OPERATORS
-    signs = {t.name: t.pattern.value for t in _parser().terminals if t.pattern.type == "str"}
+        rest -= {name for name, sign in signs.items() if sign in BINARY or sign == "?"}
     quoted = sorted({f"'{signs[name]}'" for name in rest if name in signs})
     words = sorted({WORDS[name] for name in rest if name in WORDS})
     phrases = [*words, *quoted, *phrases]
