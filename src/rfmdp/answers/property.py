@@ -82,11 +82,8 @@ class Property:
         discounts are needed at once: they may use constants of the property's own text, and those
         of `model`. What is more than a single P or R is refused; use `check`.
 
-        Parameters
-        ----------
-        settled
-            Whether nobody's direction matters (a policy and nature's choice are given, say). Then,
-            and without a model, `P=?` is taken for `Pmax=?`.
+        settled : whether nobody's direction matters (a policy and nature's choice are given, say);
+            then, and without a model, `P=?` is taken for `Pmax=?`
         """
         node, source = self.parsed.expression, self.file.source
         require_supported(node, source)

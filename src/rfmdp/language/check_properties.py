@@ -53,8 +53,19 @@ def check_property(
     model: CheckedModel,
     constants: Constants | None = None,
 ) -> CheckedProperty:
-    """Return a property of a file resolved against a model, with constants that the file needs."""
-    check_file(file, model)
+    """Return a property of a file resolved against a model, with constants that the file needs.
+
+    Or raise; also if the file defines a name twice, or one that the model has.
+    """
+    named = [(d.kind, d.key, d.position) for d in file.definitions]
+    named += [("property", f'"{p.name}"', p.position) for p in file.properties if p.name]
+    check_unique(named, file.source)
+    names = {*model.variable_types(), *model.constants, *model.formulas}
+    names |= {f'"{name}"' for name in model.labels}
+    for definition in file.definitions:
+        if definition.key in names:
+            reason = f"'{definition.name}' must not be defined again, the model has it"
+            raise file.source.error(definition.position, reason)
     scope = _Scope(file, model, constants or {})
     expression = scope.resolved(prop.expression)
     require_supported(expression, file.source)
@@ -75,19 +86,6 @@ def with_numbers(
         return scope.settle(node) if isinstance(node, COUNTED) else node
 
     return rewrite(path, change, leaves=tree.OPERATORS)
-
-
-def check_file(file: tree.PropertyFile, model: CheckedModel) -> None:
-    """Raise if a property file defines a name twice, or one that the model has."""
-    named = [(d.kind, d.key, d.position) for d in file.definitions]
-    named += [("property", f'"{p.name}"', p.position) for p in file.properties if p.name]
-    check_unique(named, file.source)
-    names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {f'"{name}"' for name in model.labels}
-    for definition in file.definitions:
-        if definition.key in names:
-            reason = f"'{definition.name}' must not be defined again, the model has it"
-            raise file.source.error(definition.position, reason)
 
 
 class _Scope:

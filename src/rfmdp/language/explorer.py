@@ -55,7 +55,6 @@ class StateExplorer:
         self._code = program.code()
         # what vectors of probabilities and random choices stand for, as the machine looks it up
         self._keys = Buffer(np.int64)
-        self._key_count = 0
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
         self._distributions = Buffer(np.int64, 3)
         self._support = Buffer(np.int64)
@@ -231,8 +230,7 @@ class StateExplorer:
         first = self._keys.size
         record = [owner, len(entries), number, *entries.tolist()]
         self._keys.extend(len(record))[:] = record
-        self._key_count += 1
-        if 2 * self._key_count > len(self._key_table):
+        if 2 * self._distributions.size > len(self._key_table):  # there are no more keys than that
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
         tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)

@@ -245,7 +245,14 @@ class Program:
                 yield from self._choice(number, step)
             case Unary("-"):
                 yield self._value(step.operands[0])
-                self._negated(number, step)
+                target = self._cell(number)
+                if step.type is Type.DOUBLE:  # times -1, as 0 minus 0 would not be -0
+                    self._floats.append(-1.0)
+                    minus = len(self._floats) - 1
+                    self._add(op.FMULTIPLY, target, self._float(step.operands[0]), minus)
+                else:
+                    self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
+                    self._add(op.CHECK, target)
             case Call(name) if name in ROUNDINGS:
                 yield self._value(step.operands[0])
                 whole = self._steps[step.operands[0]].type is not Type.DOUBLE
@@ -273,18 +280,6 @@ class Program:
             if operation in (op.ADD, op.SUBTRACT, op.MULTIPLY):
                 self._add(op.CHECK, target)  # an int must fit in 32 bits
             first = target
-
-    def _negated(self, number: int, step: ExpressionStep) -> None:
-        if step.type is Type.DOUBLE:
-            # times -1, not 0 minus: that would turn 0 into 0 instead of -0
-            self._floats.append(-1.0)
-            minus = len(self._floats) - 1
-            operand = self._float(step.operands[0])
-            self._add(op.FMULTIPLY, self._cell(number), operand, minus)
-        else:
-            target = self._cell(number)
-            self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
-            self._add(op.CHECK, target)
 
     def _choice(self, number: int, step: ExpressionStep) -> Emission:
         condition, then, otherwise = step.operands
