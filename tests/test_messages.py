@@ -8,7 +8,6 @@ import pytest
 
 import rfmdp
 from rfmdp.cli.terminal import OPTIONS, as_options
-from rfmdp.language.names import constants_hint
 
 PACKAGE = Path(rfmdp.__file__).parent
 LIBRARY = [
@@ -46,7 +45,7 @@ def test_the_command_line_has_a_word_for_each_advice(words):
 
 def test_constants_are_given_by_an_option():
     """One option for all constants that are missing."""
-    assert as_options(f"Give {constants_hint(['N', 'p'])}.") == "Give --const N=...,p=...."
+    assert as_options('Give `constants={"N": ..., "p": ...}`.') == "Give --const N=...,p=...."
 
 
 def test_columns_are_named_by_an_option():

@@ -286,6 +286,15 @@ def test_several_initial_states():
             check(model, text)
 
 
+def test_lists(coin):
+    """Print gives the states that are not 0, printall all; truth values and ints are that."""
+    found = dict(check(coin, "filter(print, P=? [ X x=3 ])").listing)
+    assert sorted(found.values()) == pytest.approx([0.5, 1.0])
+    assert len(check(coin, "filter(printall, P=? [ X x=3 ], x<3)").listing) == 3
+    assert [x for _, x in check(coin, "filter(printall, x)").listing] == [0, 1, 2, 3]
+    assert [x for _, x in check(coin, "filter(print, P>0.4 [ X x=3 ])").listing] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

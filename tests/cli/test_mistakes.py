@@ -127,7 +127,7 @@ MISTAKES = [  # words, what the one line must say
     (["check", "-", "-"], ["the model or the properties must be a file"]),
     (prop("2"), ["--prop 2: a number must be that of a property in a file", "after the model"]),
     (["solve", "m.prism", "m.props", *N.split(), "--prop", "zzz"], ["'zzz'", "reach, cost, sure"]),
-    (prop("filter(foo, Pmax=? [ F x=1 ])"), ["--prop:1:8", "'foo'", "exists, first"]),
+    (prop("filter(foo, Pmax=? [ F x=1 ])"), ["--prop:1:8", "'foo'", "first, print, printall"]),
     (prop("filter(foralls, P>0 [ F x=1 ])"), ["did you mean 'forall'?"]),
     (
         ["simulate", "m.prism", *N.split(), "--prop", "filter(max, Pmax=? [ F x=1 ])"],
@@ -251,7 +251,7 @@ def test_a_mistake_is_one_line_that_helps(words, said, made, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "last"),
     [
-        (prop("filter(foo, Pmax=? [ F x=1 ])"), "exists, first"),  # floor is no filter
+        (prop("filter(foo, Pmax=? [ F x=1 ])"), "first, print, printall"),  # floor is no filter
         (["solve", "m.prism", *TOP, "--const", "N=99999999999"], "2147483647"),  # N is no double
     ],
 )

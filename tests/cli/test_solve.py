@@ -185,6 +185,13 @@ def test_one_thing_has_no_plural(folder, capsys):
     assert "3 states, 3 rows, 4 transitions, 1 marginal, built in" in capsys.readouterr().out
 
 
+def test_lists_of_states(folder, capsys):
+    """A filter lists states as PRISM does, before the result."""
+    assert run(["solve", "m.prism", "--const", "N=3", "--prop", "filter(print, x)"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-4:] == ["1:(1)=1", "2:(2)=2", "3:(3)=3", "Result: 0"]
+
+
 def test_nature_is_named(folder, capsys):
     """The table says what was assumed about nature."""
     assert run(["solve", "interval.prism", "--prop", 'Pmax=? [ F "goal" ]']) == 0

@@ -145,6 +145,7 @@ def test_reward_structures(text, structure):
         ("filter(+, P=? [ F a ])", Filter("sum", probability(FA))),
         ("filter(&, a, b)", Filter("forall", A, B)),
         ("filter(|, a, b)", Filter("exists", A, B)),
+        ("filter(printall, a)", Filter("printall", A)),
         ("1-P=? [ F a ]", Binary("-", Literal(1), probability(FA))),
         (
             '"init" => P=? [ F a ]>0.5',
@@ -288,9 +289,11 @@ def test_text_of_a_property():
 
 
 def test_deep_nesting():
-    """Thousands of nested operators are read and checked without recursion."""
-    text = "P>0 [ F " * 2000 + "b" + " ]" * 2000
-    assert checked(text).type is Type.BOOL
+    """Thousands of nested operators are read without recursion, and refused."""
+    deep, too_deep = ("P>0 [ F " * count + "b" + " ]" * count for count in (50, 2000))
+    assert checked(deep).type is Type.BOOL
+    with pytest.raises(PrismError, match="at most 50 deep"):
+        checked(too_deep)
 
 
 BROKEN = """// a comment; with a semicolon

@@ -202,9 +202,8 @@ def test_many_states_are_plain_evaluation(first, second, form):
             in_states(text, chosen=np.array([k]))
 
 
-def test_more_states_than_one_chunk(monkeypatch):
-    """States are evaluated in parts, chosen ones in the order that is asked for."""
-    monkeypatch.setattr("rfmdp.language.check.CHUNK", 5)
+def test_some_states():
+    """Chosen states are evaluated in the order that is asked for."""
     assert in_states("x*10+y").tolist() == (STATES[:, 0] * 10 + STATES[:, 1]).tolist()
     chosen = np.array([7, 3, 3, 30, 0, 12, 1])
     assert in_states("x/2", chosen=chosen).tolist() == (STATES[chosen, 0] / 2).tolist()

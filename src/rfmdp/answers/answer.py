@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +22,7 @@ from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError, UnsupportedE
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.ast import ModelType, Type
 from rfmdp.language.check import CheckedModel, Work
-from rfmdp.language.check_properties import check_property, require_supported
+from rfmdp.language.check_properties import CheckedProperty, check_property, require_supported
 from rfmdp.language.names import Constants, plain_values
 from rfmdp.model.frontier import Progress
 from rfmdp.model.lattice import AnyModel
@@ -51,6 +50,7 @@ class Answer:
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
     side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
     nature : what was assumed about nature, in words
+    listing : states with the values that filters list; None where nothing is proven
     """
 
     text: str
@@ -64,6 +64,7 @@ class Answer:
     nature: str
     side: int = 0
     solutions: tuple[Solution, ...] = ()
+    listing: tuple[tuple[int, Value | None], ...] = ()
     is_solution: bool = False  # whether `solution` says all: the property is a single P=? or R=?
     model: AnyModel | None = field(default=None, repr=False)
 
@@ -116,8 +117,6 @@ def check(
 
     Raises
     ------
-    PrismError
-        If the property does not fit the model.
     NotCertifiedError
         If a formula inside P or R is not decided by proven bounds in some state.
 
@@ -149,17 +148,27 @@ def check(
         nature_in_words(evaluator.kind, evaluator.natures),
         side,
         tuple(evaluator.solutions),
+        tuple(_listing(evaluator, status)),
         evaluator.is_solution,
         model,
     )
 
 
-def _proven_value(number: Quantity, status: Status) -> tuple[Value | None, int]:
+def _listing(evaluator: PropertyEvaluator, status: Status) -> Iterator[tuple[int, Value | None]]:
+    """Yield states with the values that filters list; `print` leaves out 0 and false."""
+    for node, operand, where in evaluator.listed:
+        for state in np.flatnonzero(where).tolist():
+            value, _ = _proven_value(operand, status, state)
+            if node.operator == "printall" or value != 0:
+                yield state, value
+
+
+def _proven_value(number: Quantity, status: Status, state: int = 0) -> tuple[Value | None, int]:
     """Return the value to report and the side that it is a bound from; None if nothing is proven.
 
     A side that nobody proved is infinite. A number between the bounds counts if they are close.
     """
-    low, value, high = number.lower[0], number.value[0], number.upper[0]
+    low, value, high = (x[state] for x in (number.lower, number.value, number.upper))
     if number.type is Type.BOOL:
         return bool(value) if low == high else None, 0
     certified = status is Status.CERTIFIED
@@ -182,10 +191,14 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 
 def _status(answer: Quantity, evaluator: PropertyEvaluator) -> Status:
-    lower, upper = answer.lower[:1], answer.upper[:1]  # the same in all states
-    truth, one = answer.type is Type.BOOL, np.ones(1, dtype=np.bool_)
     size = max([1.0, *(largest(s.value) for s in evaluator.solutions)])
-    if bool(lower == upper) if truth else evaluator.limits.closed(lower, upper, one, size):
+    truth, everywhere = answer.type is Type.BOOL, np.ones(len(answer.value), dtype=np.bool_)
+    if all(
+        bool(number.known[where].all())
+        if number.type is Type.BOOL
+        else evaluator.limits.closed(number.lower, number.upper, where, size)
+        for _, number, where in [(None, answer, everywhere), *evaluator.listed]
+    ):
         return Status.CERTIFIED
     ended = {solution.status for solution in evaluator.solutions}
     limits = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT)
@@ -248,11 +261,6 @@ def check_all(
     progress
         Called while the model is built, as progress(states, transitions): how many there are.
 
-    Raises
-    ------
-    RfmdpError
-        If the model cannot be built.
-
     Examples
     --------
     >>> from rfmdp.language.build import parse_prism
@@ -266,7 +274,8 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
     started = time.monotonic()
     limits, constants = limits or Limits(), dict(constants or {})
     requests = parse_properties(properties) if isinstance(properties, str) else list(properties)
-    errors = misfits(model, requests, constants)
+    fits = fitted(model, requests, constants)
+    errors = [fit if isinstance(fit, PrismError) else None for fit in fits]
     if requests and None not in errors:  # nothing to build the model for
         yield from (Failed(prop, e) for prop, e in zip(requests, errors, strict=True) if e)
         return
@@ -304,15 +313,28 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
             yield Failed(prop, failure)
 
 
-def misfits(
+def fitted(
     model: AnyModel | Blueprint, properties: Sequence[Property], constants: Constants
-) -> list[PrismError | None]:
-    """Return the errors of properties that do not fit a model, as far as its text tells them."""
-    errors = [_misfit(prop, None, constants) for prop in properties]
-    if isinstance(model, AnyModel) or all(error is not None for error in errors):
-        return errors
-    names = model.names(constants, open_constants(properties))
-    return errors if names is None else [_misfit(prop, names, constants) for prop in properties]
+) -> list[CheckedProperty | PrismError | None]:
+    """Return properties checked, or why they do not fit; None where only a built model tells."""
+    fits = [_fitted(prop, None, constants) for prop in properties]
+    if None in fits and not isinstance(model, AnyModel):
+        names = model.names(constants, open_constants(properties))
+        fits = [_fitted(prop, names, constants) for prop in properties]
+    return fits
+
+
+def _fitted(
+    prop: Property, names: CheckedModel | None, constants: Constants
+) -> CheckedProperty | PrismError | None:
+    try:
+        if names is not None:
+            inputs = {**prop.constants, **constants}
+            return check_property(prop.parsed, prop.file, names, inputs)
+        require_supported(prop.parsed.expression, prop.file.source)
+    except PrismError as error:
+        return error
+    return None
 
 
 def open_constants(properties: Sequence[Property]) -> set[str]:
@@ -320,31 +342,11 @@ def open_constants(properties: Sequence[Property]) -> set[str]:
     return {name for p in properties for name in p.file.open}
 
 
-def _misfit(prop: Property, names: CheckedModel | None, constants: Constants) -> PrismError | None:
-    try:
-        if names is None:
-            require_supported(prop.parsed.expression, prop.file.source)
-        else:
-            check_property(prop.parsed, prop.file, names, {**prop.constants, **constants})
-    except PrismError as error:
-        return error
-    return None
-
-
-def work_of(
-    blueprint: Blueprint, properties: Sequence[Property], constants: Constants
-) -> Work | None:
+def work_of(model: Blueprint, properties: Sequence[Property], constants: Constants) -> Work | None:
     """Return what all properties that fit ask of the model; None: that is not known."""
-    names = blueprint.names(constants, open_constants(properties))
-    if names is None:
-        return None
-    questions = []
-    for prop in properties:
-        with suppress(PrismError):
-            inputs = {**prop.constants, **constants}
-            checked = check_property(prop.parsed, prop.file, names, inputs)
-            questions.append((checked.expression, prop.states))
-    return backward_steps(questions) if questions else None
+    pairs = zip(properties, fitted(model, properties, constants), strict=True)
+    asked = [(x.expression, p.states) for p, x in pairs if isinstance(x, CheckedProperty)]
+    return backward_steps(asked) if asked else None
 
 
 def _seconds_left(deadline: float) -> float:

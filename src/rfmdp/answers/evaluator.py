@@ -7,7 +7,6 @@ proven bounds in every state.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +16,7 @@ import numpy as np
 
 from rfmdp.answers.exact_thresholds import exact_values, read
 from rfmdp.answers.property import directions, number, probability, reward
-from rfmdp.answers.quantity import Quantity, apply_filter, combine, compare
+from rfmdp.answers.quantity import FUNCTIONS, Quantity, apply_filter, combine, compare
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -38,8 +37,6 @@ from rfmdp.temporal.hoa import HoaAutomaton
 from rfmdp.temporal.product import Product, make_product, with_automaton
 from rfmdp.types import BoolArray
 
-DEEPEST = 50  # operators P, R and filter inside each other
-COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
 
@@ -60,8 +57,8 @@ class PropertyEvaluator:
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
+        self.listed: list[tuple[tree.Filter, Quantity, BoolArray]] = []  # operands, in states
         self.is_solution = False  # whether the last solution says all that the property asks
-        self._check_depth()
 
     def bounds(self) -> tuple[float, float]:
         """Return bounds of the number that the initial truth value is about, if it is just one."""
@@ -86,8 +83,10 @@ class PropertyEvaluator:
         """Return an expression in all states, as precisely as wanted in those of interest."""
 
         def visit(node: Expr, below: tuple[Quantity | None, ...]) -> Quantity | None:
-            if isinstance(node, tree.OPERATORS):
-                return self._operator(node, interest)
+            if isinstance(node, tree.Probability | tree.Reward):
+                return self._number(node, interest)
+            if isinstance(node, tree.Filter):
+                return self._filter(node)
             if isinstance(node, Label):
                 return Quantity.exact(Type.BOOL, self.model.label(node.name))
             if all(quantity is None for quantity in below):
@@ -127,14 +126,15 @@ class PropertyEvaluator:
             )
         return np.asarray(truth.lower, dtype=np.bool_)
 
-    def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
-        if isinstance(node, tree.Probability | tree.Reward):
-            return self._number(node, interest)
-        assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
+    def _filter(self, node: tree.Filter) -> Quantity:
         where = np.ones(self.model.states, dtype=np.bool_)
         if node.states is not None:
             where = self.decided(node.states)
-        return apply_filter(node.operator, self.model, self.quantity(node.operand, where), where)
+        operand = self.quantity(node.operand, where)
+        result = apply_filter(node.operator, self.model, operand, where)
+        if node.operator in tree.LISTS:
+            self.listed.append((node, operand, where))
+        return result
 
     def _number(self, node: tree.Probability | tree.Reward, interest: BoolArray) -> Quantity:
         """Return a probability or an expected reward, or where it meets its bound."""
@@ -197,7 +197,7 @@ class PropertyEvaluator:
             second = _compared(quantity, bound)
             lower, upper = verdict.lower | second.lower, verdict.upper & second.upper
             for state, value in exact_values(solution, (lower < upper) & interest).items():
-                lower[state] = upper[state] = COMPARISONS[bound.operator](value, _threshold(bound))
+                lower[state] = upper[state] = FUNCTIONS[bound.operator](value, _threshold(bound))
             verdict = Quantity(Type.BOOL, lower, lower, upper)
         return solution, quantity, verdict
 
@@ -214,15 +214,6 @@ class PropertyEvaluator:
         everywhere = np.zeros(self.model.states, dtype=values.dtype)
         everywhere[states] = values
         return Quantity.exact(kind, everywhere)
-
-    def _check_depth(self) -> None:
-        def depth(node: Expr, below: tuple[int, ...]) -> int:
-            return max(below, default=0) + isinstance(node, tree.OPERATORS)
-
-        expr = self.prop.expression
-        if fold(expr, depth) > DEEPEST:
-            reason = f"P, R and filters must be nested at most {DEEPEST} deep"
-            raise self.source.error(expr.position, reason)
 
 
 def _of_base(quantity: Quantity, product: Product) -> Quantity:
@@ -254,7 +245,6 @@ def _quantity(solution: Solution, negated: bool) -> Quantity:
 
 
 def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
-    """Return where a quantity meets a bound."""
     value, exact = float(number(bound.value)), _threshold(bound)
     lower = upper = value
     if np.isfinite(value) and exact != read(value):  # no float stands for it
@@ -265,7 +255,6 @@ def _compared(quantity: Quantity, bound: tree.Bound) -> Quantity:
 
 
 def _threshold(bound: tree.Bound) -> Fraction:
-    """Return the number that a bound was written as."""
     assert isinstance(bound.value, Literal)  # the static checks evaluated it
     return read(float(bound.value.value)) if bound.value.exact is None else bound.value.exact
 

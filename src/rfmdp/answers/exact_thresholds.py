@@ -143,7 +143,6 @@ class _Game:
 
 
 def _after_steps(problem: Problem, solution: Solution, where: BoolArray) -> Values:
-    """Step back exactly."""
     game = _Game(problem, solution, where, np.zeros_like(where))
     value = {s: read(problem.start[s]) for s in game.rows}
     for step in problem.steps:

@@ -8,9 +8,8 @@ A path formula is a tree over state formulas (the atoms) with X, U, ! and &, by 
 with the same bounds on steps or on a reward. A single operator over state formulas has an objective
 of its own. All else, and W, R and a negated U, is for the automata of `rfmdp.temporal`.
 
-`solve` takes a single P or R as the `Spec` that `Property.spec` makes of it. `check` makes an
-objective of every P and R that it meets. Both bring a function that makes a set of states of a
-formula: one that waits for its model, or one that is decided already.
+`Property.spec` and `check` bring a function that makes a set of states of a formula: one that waits
+for its model, or one that is decided already.
 """
 
 from __future__ import annotations
@@ -83,11 +82,8 @@ class Property:
         discounts are needed at once: they may use constants of the property's own text, and those
         of `model`. What is more than a single P or R is refused; use `check`.
 
-        Parameters
-        ----------
-        settled
-            Whether nobody's direction matters (a policy and nature's choice are given, say). Then,
-            and without a model, `P=?` is taken for `Pmax=?`.
+        settled : whether nobody's direction matters (a policy and nature's choice are given, say);
+            then, and without a model, `P=?` is taken for `Pmax=?`
         """
         node, source = self.parsed.expression, self.file.source
         require_supported(node, source)
@@ -139,7 +135,6 @@ class FormulaStates:
 
 
 def _refuse(what: str) -> UnsupportedError:
-    """Return (not raise) the error of a property that is no single specification."""
     return UnsupportedError(
         f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
         "Answer it with `rfmdp solve`, in Python `check(model, property)`."

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.language.ast import LISTS, Binary, Call, Expr, Ite, Type, Unary
 from rfmdp.language.check_properties import FILTER_TYPES
 from rfmdp.language.expressions import node_type
 from rfmdp.language.source import SourceText
@@ -59,17 +59,12 @@ class Quantity:
 
 def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
     """Return where a comparison of numbers surely and possibly holds."""
-    if operator in (">", ">="):
-        return compare({">": "<", ">=": "<="}[operator], right, left)
     if operator == "!=":
         return by_corners("!", [compare("=", left, right)], Type.BOOL)
-    if operator == "<":
-        sure, possible = left.upper < right.lower, left.lower < right.upper
-    elif operator == "<=":
-        sure, possible = left.upper <= right.lower, left.lower <= right.upper
-    else:
-        sure = left.known & right.known & (left.lower == right.lower)
-        possible = (left.lower <= right.upper) & (right.lower <= left.upper)
+    if operator != "=":
+        return by_corners(operator, [left, right], Type.BOOL)
+    sure = left.known & right.known & (left.lower == right.lower)
+    possible = (left.lower <= right.upper) & (right.lower <= left.upper)
     return Quantity(Type.BOOL, sure, sure, possible)
 
 
@@ -148,6 +143,7 @@ FUNCTIONS: dict[str, Callable[..., AnyArray]] = {
     "<=>": np.equal,
     "=": np.equal,  # of truth values, as all before
     "!=": np.not_equal,
+    **{"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal},
     "?": np.where,
     "+": np.add,
     "-": np.subtract,
@@ -168,16 +164,18 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
 
 
 def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray) -> Quantity:
-    """Return a filter of values over a set of states, the same in all states."""
+    """Return a filter of values over a set of states, the same in all but for lists of these."""
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
+    if name in LISTS:
+        return operand
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
         more = ", ..." if len(states) > 5 else ""
         raise ModelError(
             f"A value must be that of one state, found {len(states)}: {names}{more}; "
-            "use filter(min|max|avg, ...)."
+            "use filter(min|max|avg|print, ...)."
         )
     if name in ("state", "first"):
         states = states[:1]
@@ -189,7 +187,7 @@ def apply_filter(name: str, model: AnyModel, operand: Quantity, where: BoolArray
         if operand.type is not Type.INT:
             low = math.nextafter(low, -math.inf) if math.isfinite(low) else low
             high = math.nextafter(high, math.inf) if math.isfinite(high) else high
-    kind = FILTER_TYPES.get(name, operand.type)
+    kind = FILTER_TYPES.get(name, (None, None))[1] or operand.type
     dtype = np.bool_ if kind is Type.BOOL else np.float64
     result = Quantity(kind, *(np.full(len(where), end, dtype) for end in (low, value, high)))
     if name != "avg":

@@ -41,12 +41,9 @@ WORD = click.Path(readable=False)  # any text: the shell completes names of file
 WORD.name = "text"
 T = TypeVar("T")
 PROVEN = "leave it out; bounds are always proven, and --precision says how close they get"
-TEXT = "the text of a property is given with --prop"
 OTHER_OPTIONS = {  # of PRISM and Storm
-    "exact": PROVEN,
-    "sound": PROVEN,
-    "pf": TEXT,
-    "pctl": TEXT,
+    **dict.fromkeys(("exact", "sound"), PROVEN),
+    **dict.fromkeys(("pf", "pctl"), "the text of a property is given with --prop"),
     "prism": "leave it out; the model is the first argument",
 }
 

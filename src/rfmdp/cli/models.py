@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import rfmdp as rf
-from rfmdp.answers.answer import misfits, open_constants
+from rfmdp.answers.answer import fitted, open_constants
 from rfmdp.answers.property import Property, parse_properties
 from rfmdp.cli import arguments as args, terminal
 from rfmdp.domains import DOMAINS, Domain, find
-from rfmdp.errors import FileError, ModelError, RfmdpError
+from rfmdp.errors import FileError, ModelError, PrismError, RfmdpError
 from rfmdp.formats.files import load_record
 from rfmdp.language.check import Work, model_type
 from rfmdp.language.parse import parse_model
@@ -254,9 +254,9 @@ def property_and_blueprint(
         )
     unset = open_constants(requests)
     request = replace(requests[0], constants={k: v for k, v in values.items() if k in unset})
-    for error in misfits(blueprint, [request], values):
-        if error is not None:
-            raise error
+    for fit in fitted(blueprint, [request], values):
+        if isinstance(fit, PrismError):
+            raise fit
     return request, blueprint
 
 
@@ -277,7 +277,13 @@ def chosen_properties(model: str, file: str | None, texts: Sequence[str]) -> lis
     """
     if model == file == args.STANDARD_INPUT:
         raise FileError("- -: the model or the properties must be a file, both are standard input.")
-    listed = [] if file is None else _load(file)
+    listed: list[Property] = []
+    if file == args.STANDARD_INPUT:
+        listed = parse_properties(args.standard_input("properties"), "<standard input>")
+    elif file is not None:
+        if "[" in file and not Path(file).exists():
+            raise FileError(f"{file}: no such file; give the text of a property with --prop.")
+        listed = parse_properties(read_text(file), file)
     if file is not None and not listed and not texts:
         raise FileError(f"{file}: must have at least one property, found 0; or give --prop.")
     return [one for text in texts for one in _named(text, listed)] if texts else listed
@@ -291,14 +297,6 @@ def own_property(blueprint: Blueprint) -> list[Property]:
         "A property is needed: give a file of properties after the model, or --prop "
         "'Pmaxmin=? [ F \"goal\" ]'."
     )
-
-
-def _load(file: str) -> list[Property]:
-    if file == args.STANDARD_INPUT:
-        return parse_properties(args.standard_input("properties"), "<standard input>")
-    if "[" in file and not Path(file).exists():
-        raise FileError(f"{file}: no such file; give the text of a property with --prop.")
-    return parse_properties(read_text(file), file)
 
 
 def _named(text: str, listed: list[Property]) -> list[Property]:

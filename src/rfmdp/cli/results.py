@@ -119,11 +119,9 @@ def evaluate(
         ):  # fmt: skip
             solution = rf.evaluate(world, chosen, spec, nature=nature, limits=rf.Limits(precision))
             bounds = solution.at_initial()
-            ends = {
-                "lower": args.json_number(bounds.lower),
-                "upper": args.json_number(bounds.upper),
-            }
-            rows[name] = ends | {"status": solution.status.name.lower()}
+            low, high = map(args.json_number, (bounds.lower, bounds.upper))
+            status = solution.status.name.lower()
+            rows[name] = {"lower": low, "upper": high, "status": status}
             if name == ("worst" if spec.robust else "best"):
                 side = bounds.lower if spec.agent is rf.MAX else bounds.upper
                 proven = math.isfinite(side) or bounds.width == 0.0
@@ -182,7 +180,13 @@ def simulate(
         policy != "optimal" or subject.rows == subject.states
     )
     subject, spec = on_product(subject, question.spec(subject, settled=settled))
-    chosen = _policy(policy, subject, spec)
+    chosen = None
+    if policy == "optimal":
+        chosen = rf.solve(subject.nominal(), spec).policy
+    elif policy != "uniform":
+        if "." not in policy and not Path(policy).exists():
+            raise ModelError(f"--policy must be uniform, optimal or a file, got '{policy}'.")
+        chosen = rf.read_policy(policy, subject)
     if chosen is None and choice is not rf.NatureChoice.NOMINAL:
         raise ModelError("--nature needs a policy; give one with --policy.")
     with terminal.showing_progress("finding nature's choice"):
@@ -240,17 +244,6 @@ def _say_what_is_missing(question: Property, simulation: rf.Simulation, discount
             "Try a larger --length.",
             kind="note",
         )
-
-
-def _policy(word: str, model: rf.FactoredMDP, spec: rf.Spec) -> rf.Policy | None:
-    """Return the policy that a word or file names; None is uniform."""
-    if word == "uniform":
-        return None
-    if word == "optimal":
-        return rf.solve(model.nominal(), spec).policy
-    if "." not in word and not Path(word).exists():
-        raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
-    return rf.read_policy(word, model)
 
 
 @args.command
@@ -311,12 +304,8 @@ def verify(
     ]
     for word, text in () if quiet else lines:
         print(f"{word:<10}{text}")
-    word = "valid" if verdict.valid else "INVALID" if verdict.failed else "not proven"
+    word, code = "not proven", terminal.NOT_CERTIFIED
+    if verdict.valid or verdict.failed:
+        word, code = ("valid", 0) if verdict.valid else ("INVALID", terminal.USER_ERROR)
     print(f"Result: {word}")
-    return (
-        terminal.CERTIFIED
-        if verdict.valid
-        else terminal.USER_ERROR
-        if verdict.failed
-        else terminal.NOT_CERTIFIED
-    )
+    return code

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
 import rfmdp as rf
 from rfmdp.answers.answer import Answer, Answered, Built, Failed, work_of
 from rfmdp.answers.property import Property
@@ -26,19 +28,13 @@ from rfmdp.opening import Blueprint
 from rfmdp.outer.solution import shared_digits
 from rfmdp.writing import check_writable
 
-AnswerRecord = dict[str, Any]
-
 
 @args.command
 def solve(
     model: args.Model,
     props: args.Props = None,
     prop: args.Prop = (),
-    const: Annotated[
-        tuple[str, ...],
-        "--const",
-        "Constants: A=1,B=0.5; a range, of a radius too, is a run per value: C=1:3, p=0:0.1:1.",
-    ] = (),
+    const: args.Const = (),
     radius: args.Radius = None,
     nominal: args.Nominal = False,
     inner: Annotated[
@@ -72,7 +68,8 @@ def solve(
     """Answer properties of a model, with proven bounds and a policy.
 
     Prints a table and `Result: VALUE` per property. Exit code 0: certified, 1: an error,
-    2: finished, but not certified. A domain has a property of its own.
+    2: finished, but not certified. A domain has a property of its own. A range in the place of a
+    constant or radius is a run per value: C=1:3, p=0:0.1:1.
     """
     started = time.monotonic()
     runs = args.experiments(const, radius)
@@ -101,15 +98,17 @@ def solve(
         "blueprint": blueprint, "properties": requests, "nominal": nominal, "inner": inner,
         "limits": limits, "automaton": automaton, "verbose": verbose,
     }  # fmt: skip
-    together = scheduler is not None and len(runs) == 1 and inner == "exact"
-    if together:  # can it be solved in blocks?
-        work = work_of(blueprint, requests, runs[0].constants)
-        together = blueprint.parsed is not None and work is not None
+    together = (  # can it be solved in blocks?
+        (scheduler is not None and len(runs) == 1 and inner == "exact")
+        and blueprint.parsed is not None
+        and work_of(blueprint, requests, runs[0].constants) is not None
+    )
     printer = Printer(as_json=as_json, quiet=quiet)
     with interpreting():
         if together or (len(runs) == 1 and scheduler is None):
-            for reply in replies(runs[0], **request, scheduler=scheduler, quiet=quiet):
-                printer.show(write_files(reply, files))
+            request |= {"scheduler": scheduler, "quiet": quiet, "files": files}
+            for reply in replies(runs[0], **request):
+                printer.show(reply)
             return printer.code
         if files:
             raise ModelError(
@@ -127,16 +126,14 @@ class Reply(NamedTuple):
     """A piece of output: for people, for machines, as exit code."""
 
     lines: tuple[str, ...] = ()
-    record: AnswerRecord | None = None
+    record: dict[str, Any] | None = None
     code: int = terminal.CERTIFIED
     complaint: str = ""
-    answer: Answer | None = None
 
 
 def replies_of_run(run: args.Experiment, **request: Any) -> list[Reply]:
-    """Return the replies of one run of many; answers with their models stay where they are."""
-    listed = [reply._replace(answer=None) for reply in replies(run, quiet=True, **request)]
-    return [Reply(("", str(run))), *listed]
+    """Return the replies of one run of many."""
+    return [Reply(("", str(run))), *replies(run, quiet=True, **request)]
 
 
 def replies(
@@ -151,11 +148,13 @@ def replies(
     scheduler: str | None = None,
     verbose: bool = False,
     quiet: bool = False,
+    files: Sequence[str] = (),
 ) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
 
     Each record says which run it is of: the constants and the radius that were given. A quiet one
-    shows no progress. The workers of a scheduler solve one model together.
+    shows no progress. The workers of a scheduler solve one model together. Answers are written to
+    files, if any.
     """
 
     def build(also_known: Collection[str], work: Work | None, progress: Progress) -> AnyModel:
@@ -183,12 +182,17 @@ def replies(
                 sizes = ", ".join(model_sizes(item.model))
                 yield Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
             else:
-                yield _reply(run.record(), item, built, inner, verbose)
+                yield _reply(run.record(), item, built, inner, verbose, files)
             terminal.stop_if_interrupted()
 
 
 def _reply(
-    record: AnswerRecord, item: Answered | Failed, built: Built | None, inner: str, verbose: bool
+    record: dict[str, Any],
+    item: Answered | Failed,
+    built: Built | None,
+    inner: str,
+    verbose: bool,
+    files: Sequence[str],
 ) -> Reply:
     prop, title = item.prop, item.prop.text
     if prop.name is not None:
@@ -202,36 +206,33 @@ def _reply(
     *table, result = answer_lines(answer, inner, item.seconds, title)
     lines = ("", *table, *(phases(answer) if verbose else ()), result)
     code = terminal.CERTIFIED if answer.certified else terminal.NOT_CERTIFIED
-    return Reply(lines, record, code, answer=answer)
+    complaint = write_files(answer, files)
+    return Reply(lines, record, terminal.USER_ERROR if complaint else code, complaint)
 
 
 def _failed(
-    title: str, record: AnswerRecord, error: Exception, code: int = terminal.USER_ERROR
+    title: str, record: dict[str, Any], error: Exception, code: int = terminal.USER_ERROR
 ) -> Reply:
     text = str(error)
     record = record | {"status": "error", "error": text.partition("\n")[0]}
     return Reply(("", title, "status    error"), record, code, text)
 
 
-def write_files(reply: Reply, files: Sequence[str]) -> Reply:
-    """Write the files of an answer, .csv of its policy; if that fails, the answer is printed."""
-    if reply.answer is None or not files:
-        return reply
+def write_files(answer: Answer, files: Sequence[str]) -> str:
+    """Write the files of an answer, .csv of its policy; return what went wrong, if anything."""
     try:
-        if reply.answer.solution is None:
-            raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
         for file in files:
+            if answer.solution is None:
+                raise ModelError(f"'{answer.text}' has no policy: it has neither P nor R.")
             if file.endswith(".csv"):
-                rf.write_policy(reply.answer.solution, file)
+                rf.write_policy(answer.solution, file)
                 continue
-            whole = reply.answer.whole_solution()
-            rf.save(
-                replace(whole, model=whole.model.with_provenance(command=models.command_line())),
-                file,
-            )
+            whole = answer.whole_solution()
+            model = whole.model.with_provenance(command=models.command_line())
+            rf.save(replace(whole, model=model), file)
     except RfmdpError as error:
-        return reply._replace(code=terminal.USER_ERROR, complaint=str(error))
-    return reply
+        return str(error)
+    return ""
 
 
 class Printer:
@@ -266,7 +267,7 @@ class Printer:
 
 def answer_record(
     answer: Answer, model: AnyModel, method: str, build: float, solve: float
-) -> AnswerRecord:
+) -> dict[str, Any]:
     """Return the fields that `--json` prints; unproven sides are null.
 
     The value is null if nothing is proven, or a truth value is not decided. Infinity, no number of
@@ -291,7 +292,7 @@ def answer_record(
 
 
 def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -> Iterator[str]:
-    """Give the table of one answer, and the line `Result: VALUE`."""
+    """Give the table of one answer, what filters list, and the line `Result: VALUE`."""
     ends = [args.shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     table = {
         "property": title or answer.text,
@@ -305,6 +306,12 @@ def answer_lines(answer: Answer, method: str, seconds: float, title: str = "") -
         del table["bounds"]
     for name, value in table.items():
         yield f"{name:<10}{value}"
+    for state, x in answer.listing:
+        assert answer.model is not None
+        values = answer.model.state_values(np.array([state])).ravel().tolist()
+        pairs = zip(answer.model.variables, values, strict=True)
+        words = ",".join(args.shown(bool(n) if v.boolean else n) for v, n in pairs)
+        yield f"{state}:({words})={'nothing proven' if x is None else args.shown(x)}"
     yield f"Result: {_result(answer)}"
 
 

@@ -78,12 +78,9 @@ class ShownProgress:
     """
 
     def __init__(self, what: str, quiet: bool) -> None:
-        self._what, self._quiet, self._text = what, quiet, ""
+        self._what, self._quiet, self.text = what, quiet, ""
         self._started, self._shown = time.monotonic(), 0.0
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        self._terminal = sys.stderr.isatty() and not quiet
-        self._clock = threading.Thread(target=self._tick, daemon=True)
-        self._clock.start()
+        self._lock, self._terminal = threading.Lock(), sys.stderr.isatty() and not quiet
 
     def building(self, states: int, transitions: int) -> None:
         """Take note of states and transitions so far."""
@@ -95,7 +92,7 @@ class ShownProgress:
 
     def say(self, text: str) -> None:
         """Take note of what is done; it is shown if it is time for that."""
-        self._text, now = text, time.monotonic()
+        self.text, now = text, time.monotonic()
         patience, pause = (PATIENCE, REFRESH) if self._terminal else (PLAIN, PLAIN)
         if self._quiet or now - self._started < patience or now - self._shown < pause:
             return
@@ -112,24 +109,21 @@ class ShownProgress:
             if self._terminal and self._shown:
                 print(ERASE, end="", file=sys.stderr, flush=True)
 
-    def close(self) -> None:
-        """Show nothing more."""
-        self._ended.set()
-        self._clock.join()
-        self.clear()
-
-    def _tick(self) -> None:
-        """Let seconds go on while a step reports nothing."""
-        while not self._ended.wait(PATIENCE or REFRESH):
-            self.say(self._text)
-
 
 @contextmanager
 def showing_progress(what: str, *, quiet: bool = False) -> Iterator[ShownProgress]:
-    """Show progress while something runs."""
-    shown = ShownProgress(what, quiet)
+    """Show progress while something runs; seconds go on while it reports nothing."""
+    shown, ended = ShownProgress(what, quiet), threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(PATIENCE or REFRESH):
+            shown.say(shown.text)
+
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
     with ExitStack() as stack:
-        stack.callback(shown.close)
+        for end in (shown.clear, clock.join, ended.set):  # the last one comes first
+            stack.callback(end)
         if "rfmdp.kernels.decorator" in sys.modules:
             from rfmdp.kernels.decorator import when_compiling
 

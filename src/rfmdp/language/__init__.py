@@ -1,4 +1,1 @@
-"""The PRISM language: models and properties as text, their trees, and their static checks.
-
-The parser (and with it lark) is loaded only when `parse` is imported.
-"""
+"""The PRISM language: models and properties as text, their trees, and their static checks."""

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from rfmdp.language.source import NOWHERE, Position, SourceText
 from rfmdp.objective import Direction
 
-FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first")
+LISTS = ("print", "printall")
+FILTERS = ("state", "min", "max", "avg", "sum", "count", "forall", "exists", "first", *LISTS)
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 
 

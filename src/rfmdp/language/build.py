@@ -14,12 +14,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 from os import PathLike
 
 import numpy as np
 
 from rfmdp.errors import ModelError, PrismError, PrismWarning
+from rfmdp.kernels import machine
 from rfmdp.language.ast import Binary, Expr, Ite, Literal, RewardItem
 from rfmdp.language.check import CHAINS, CheckedModel, State, check_model, evaluate_states
 from rfmdp.language.commands import RANDOM_FACTOR, packed
@@ -52,8 +53,6 @@ def load_prism(
 
     Parameters
     ----------
-    path
-        A model file in the PRISM language: dtmc, mdp, idtmc or imdp.
     constants
         Values of constants that the file leaves open; a string is read as an expression.
     progress
@@ -61,8 +60,6 @@ def load_prism(
 
     Raises
     ------
-    FileError
-        If the file cannot be read.
     PrismError
         For a mistake in the text, with file, line, column, source line and caret.
     """
@@ -146,9 +143,10 @@ def warn_of_states(explorer: StateExplorer, dead: int, first_dead: Int32Array) -
         texts.append(f"{dead} state(s) have no enabled command, the first is {first}; each ")
         texts[-1] += 'gets a self-loop and the label "deadlock".'
     if explorer.mixed:
+        found = explorer.state(int(explorer.memory[machine.FIRST_MIXED]))
         texts.append(
             f"{explorer.mixed} state(s) of this {checked.type.value} have more than one choice, "
-            f"the first found is {explorer.first_mixed}; each choice is taken with the same "
+            f"the first found is {found}; each choice is taken with the same "
             "probability."
         )
     for text in texts:
@@ -160,15 +158,16 @@ class TextRows:
 
     def __init__(self, checked: CheckedModel, words: IntArray) -> None:
         self.checked, self.words = checked, words
-        self._explorer: StateExplorer | None = None
+
+    @cached_property
+    def _explorer(self) -> StateExplorer:
+        return StateExplorer(self.checked)
 
     def __reduce__(self) -> tuple[type[TextRows], tuple[CheckedModel, IntArray]]:
         return TextRows, (self.checked, self.words)
 
     def rows_of(self, first: int, last: int) -> FactoredMDP:
         """Return the rows of some states."""
-        if self._explorer is None:
-            self._explorer = StateExplorer(self.checked)
         arrays = self._explorer.expand(self.words, first, last)
         explored = _in_order(self._explorer.packing, self.words[first:last], first, arrays)
         return completed(explored, self._explorer)
@@ -221,11 +220,7 @@ def build_blocked(
     """Return the reachable part of a PRISM model in blocks.
 
     They are kept packed, in memory or on disk; or made on the workers of a Dask scheduler, when the
-    model is solved.
-
-    scheduler : address of the Dask scheduler
-    progress : as in `build_model`
-    blocks : how many; by default as many as pay
+    model is solved. There are as many as pay, unless a number is given.
     """
     try:
         model = _explored(checked, progress, blocks)
@@ -253,7 +248,8 @@ def _explored(checked: CheckedModel, progress: Progress | None, blocks: int | No
     for rows, _, successors in explorer.reach():
         count, transitions = count + len(rows), transitions + len(successors)
         dead.append(rows[rows[:, 1] == NO_ACTION, 0])
-        explorer.tell(progress, transitions)
+        if progress is not None:
+            progress(len(explorer.reached), transitions)
     order = packing.order(explorer.reached)
     words = explorer.reached[order]
     rank = np.empty(len(order), dtype=np.int32)
@@ -339,5 +335,4 @@ def _choices(action: str | None, checked: CheckedModel) -> Expr:
 
 
 def _folded(sign: str, terms: Sequence[Expr]) -> Expr:
-    """Return the sum or product of expressions."""
     return reduce(lambda left, right: Binary(sign, left, right), terms)

@@ -31,7 +31,6 @@ from rfmdp.types import AnyArray, IntArray
 
 BUILT_IN_LABELS = ("init", "deadlock")
 CHAINS = (tree.ModelType.DTMC, tree.ModelType.IDTMC)
-CHUNK = 1 << 16  # states evaluated at once
 DTYPE = {Type.BOOL: np.bool_, Type.INT: np.int64, Type.DOUBLE: np.float64}
 
 
@@ -171,7 +170,6 @@ def check_unique(named: Iterable[tuple[str, str, Position]], source: SourceText)
 def _variable(
     variable: tree.VariableDeclaration, model: tree.ModelFile, resolver: Resolver
 ) -> tuple[Variable, int]:
-    """Return a variable with its range, and its initial value."""
     name, source = variable.name, resolver.source
 
     def value(expr: Expr, type_: Type, what: str) -> int:
@@ -317,18 +315,13 @@ def evaluate_states(
     cells = np.array(program.variables, dtype=np.int64)[columns]
     valuations = np.ascontiguousarray(valuations, dtype=np.int32).view()
     valuations.flags.writeable = False  # frozen or not: the same machine code for both
-    states = np.arange(len(valuations)) if states is None else states
+    states = np.array(np.arange(len(valuations)) if states is None else states, dtype=np.int64)
     expect(len(states) * len(code))
-    out: AnyArray = np.empty(len(states), dtype=DTYPE[type_])
-    for start in range(0, len(states), CHUNK):
-        chunk = np.array(states[start : start + CHUNK], dtype=np.int64)
-        cells_out = np.empty(len(chunk), dtype=np.int64)
-        where = cells, columns, valuations
-        done = machine.evaluate((code, place, cell), memory, where, chunk, cells_out)
-        if done < len(chunk):
-            state = State(model, valuations[chunk[done]])
-            state.value(expr)
-            raise state.error(expr.position, "the expression must have a value, found none")
-        found = cells_out.view(np.float64) if type_ is Type.DOUBLE else cells_out
-        out[start : start + CHUNK] = found
-    return out
+    out: AnyArray = np.empty(len(states), dtype=np.int64)
+    where = cells, columns, valuations
+    done = machine.evaluate((code, place, cell), memory, where, states, out)
+    if done < len(states):
+        state = State(model, valuations[states[done]])
+        state.value(expr)
+        raise state.error(expr.position, "the expression must have a value, found none")
+    return out.view(np.float64) if type_ is Type.DOUBLE else out.astype(DTYPE[type_], copy=False)

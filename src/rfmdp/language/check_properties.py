@@ -17,16 +17,15 @@ from rfmdp.language.expressions import fold, is_nested, node_type, path_operator
 from rfmdp.language.names import Constants, resolved, with_inputs
 from rfmdp.language.source import Position, SourceText, question
 
-NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum"})
-BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
-FILTER_TYPES = {
-    "avg": Type.DOUBLE,
-    **dict.fromkeys(("forall", "exists"), Type.BOOL),
-    "count": Type.INT,
+FILTER_TYPES: dict[str, tuple[Type, Type | None]] = {  # of an operand, of the result if it differs
+    **dict.fromkeys(("min", "max", "sum"), (Type.DOUBLE, None)),
+    **dict.fromkeys(("forall", "exists"), (Type.BOOL, Type.BOOL)),
+    "avg": (Type.DOUBLE, Type.DOUBLE),
+    "count": (Type.BOOL, Type.INT),
 }
 REWARDS = (tree.CumulativeReward, tree.InstantaneousReward, tree.LongRunReward)
 COUNTED = (tree.Path, tree.CumulativeReward, tree.InstantaneousReward)
-DEEPEST = 100  # operators of a path formula inside each other
+DEEPEST, DEEPEST_PATH = 50, 100  # operators P, R and filter inside each other, and of a path
 SHARE = (0.0, 1.0, "in the range 0..1")
 ANY = (-math.inf, math.inf, "a number")
 
@@ -54,8 +53,19 @@ def check_property(
     model: CheckedModel,
     constants: Constants | None = None,
 ) -> CheckedProperty:
-    """Return a property of a file resolved against a model, with constants that the file needs."""
-    check_file(file, model)
+    """Return a property of a file resolved against a model, with constants that the file needs.
+
+    Or raise; also if the file defines a name twice, or one that the model has.
+    """
+    named = [(d.kind, d.key, d.position) for d in file.definitions]
+    named += [("property", f'"{p.name}"', p.position) for p in file.properties if p.name]
+    check_unique(named, file.source)
+    names = {*model.variable_types(), *model.constants, *model.formulas}
+    names |= {f'"{name}"' for name in model.labels}
+    for definition in file.definitions:
+        if definition.key in names:
+            reason = f"'{definition.name}' must not be defined again, the model has it"
+            raise file.source.error(definition.position, reason)
     scope = _Scope(file, model, constants or {})
     expression = scope.resolved(prop.expression)
     require_supported(expression, file.source)
@@ -76,19 +86,6 @@ def with_numbers(
         return scope.settle(node) if isinstance(node, COUNTED) else node
 
     return rewrite(path, change, leaves=tree.OPERATORS)
-
-
-def check_file(file: tree.PropertyFile, model: CheckedModel) -> None:
-    """Raise if a property file defines a name twice, or one that the model has."""
-    named = [(d.kind, d.key, d.position) for d in file.definitions]
-    named += [("property", f'"{p.name}"', p.position) for p in file.properties if p.name]
-    check_unique(named, file.source)
-    names = {*model.variable_types(), *model.constants, *model.formulas}
-    names |= {f'"{name}"' for name in model.labels}
-    for definition in file.definitions:
-        if definition.key in names:
-            reason = f"'{definition.name}' must not be defined again, the model has it"
-            raise file.source.error(definition.position, reason)
 
 
 class _Scope:
@@ -146,13 +143,11 @@ class _Scope:
                     require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
                 return Type.DOUBLE if node.bound is None else Type.BOOL
             case tree.Filter(name):
-                if name in NUMERIC_FILTERS | BOOLEAN_FILTERS:
-                    expected = Type.DOUBLE if name in NUMERIC_FILTERS else Type.BOOL
-                    what = f"the operand of '{name}'"
-                    require(node.operand, expected, below[0], what, self.source)
+                expected, result = FILTER_TYPES.get(name, (below[0], None))
+                require(node.operand, expected, below[0], f"the operand of '{name}'", self.source)
                 if node.states is not None:
                     require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
-                return FILTER_TYPES.get(name, below[0])
+                return result or below[0]
         return node_type(node, below, self._types, self.source)
 
     def settle(self, node: Expr) -> Expr:
@@ -226,6 +221,9 @@ class _Scope:
 
 def require_supported(expr: Expr, source: SourceText) -> None:
     """Raise PrismError unless the property is built of supported parts in the supported way."""
+    if fold(expr, lambda x, below: max(below, default=0) + isinstance(x, tree.OPERATORS)) > DEEPEST:
+        reason = f"P, R and filters must be nested at most {DEEPEST} deep"
+        raise source.error(expr.position, reason)
     if fold(expr, lambda node, below: _is_path(node, below, source)):
         reason = "a path formula must stand inside P or R, for example P=? [ F x=1 ]"
         raise source.error(expr.position, reason)
@@ -271,8 +269,8 @@ def _is_path(node: Expr, below: tuple[bool, ...], source: SourceText) -> bool:
 def _check_nested(path: Expr, source: SourceText) -> None:
     """Raise if operators inside each other are too deep, or count rewards."""
     depth = fold(path, lambda _, below: max(below, default=0) + 1, leaves=tree.OPERATORS)
-    if depth > DEEPEST:
-        reason = f"operators of a path formula must be nested at most {DEEPEST} deep"
+    if depth > DEEPEST_PATH:
+        reason = f"operators of a path formula must be nested at most {DEEPEST_PATH} deep"
         raise source.error(path.position, reason)
     for node in path_operators(path):
         if node.time is not None and node.time.reward is not None:

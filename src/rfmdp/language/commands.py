@@ -59,12 +59,12 @@ class CommandRecords:
         self.program = Program(expressions)
         self.node: dict[int, Command | Update | Assignment] = {}  # by the address of its record
         self.outcomes = 0  # of all commands together
-        self._checked, self._number, self._memory = checked, expressions.number, self.program.memory
+        self._checked, self._number = checked, expressions.number
         masks = packing.radix - 1
         shifts = [int(stride).bit_length() - 1 for stride in packing.stride]
         fields = zip(self.program.variables, masks, shifts, packing.word, strict=True)
         self._variables = {
-            v.name: self._memory.add(cell, v.low, v.high, *field)
+            v.name: self.program.reserve(cell, v.low, v.high, *field)
             for v, (cell, *field) in zip(checked.variables, fields, strict=True)
         }
         self._slots: dict[tuple[str, int], int] = {}  # of a label and a module
@@ -73,35 +73,34 @@ class CommandRecords:
             [(self._command(command, k), command) for command in module.commands]
             for k, module in enumerate(checked.modules)
         ]
-        self._memory.point(machine.VARIABLES, list(self._variables.values()))
-        self._memory.point(machine.MODULES, [self._module(commands) for commands in modules])
+        self.program.point(machine.VARIABLES, list(self._variables.values()))
+        self.program.point(machine.MODULES, [self._module(commands) for commands in modules])
         most = len(checked.modules) + 1
-        self._memory.ints[machine.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
-        self._memory.ints[machine.CHOSEN] = self._memory.add(*[0] * most)
-        self._memory.ints[machine.PLACES] = self._memory.add(*[0] * most)
+        self.program.memory[machine.ALONE] = self.program.reserve(*[0] * (len(commands) + 1))
+        self.program.memory[machine.CHOSEN] = self.program.reserve(*[0] * most)
+        self.program.memory[machine.PLACES] = self.program.reserve(*[0] * most)
 
     def _labels(self) -> None:
-        """Lay out labels and their slots."""
-        memory, labels = self._memory, []
+        program, labels = self.program, []
         for number, action in enumerate(self._checked.actions):
             slots = []
             for k, module in enumerate(self._checked.modules):
                 count = sum(command.action == action for command in module.commands)
                 if count:
-                    slots.append(memory.add(0, 0, *[0] * count))
+                    slots.append(program.reserve(0, 0, *[0] * count))
                     self._slots[action, k] = slots[-1]
-            labels.append(memory.add(number, 0, len(slots), *slots))
+            labels.append(program.reserve(number, 0, len(slots), *slots))
             for slot in slots:
-                memory.ints[slot + machine.LABEL] = labels[-1]
-        memory.point(machine.LABELS, labels)
+                program.memory[slot + machine.LABEL] = labels[-1]
+        program.point(machine.LABELS, labels)
 
     def _command(self, command: Command, module: int) -> int:
         """Lay out a command with its updates and assignments; return its address."""
         rows = [self._update(update) for update in command.updates]
-        first = self._memory.add(*(entry for row in rows for entry in row))
+        first = self.program.reserve(*(entry for row in rows for entry in row))
         for k, update in enumerate(command.updates):
             self.node[first + k * machine.UPDATE] = update
-        address = self._memory.add(
+        address = self.program.reserve(
             self.program.condition(self._number[id(command.guard)]),
             module,
             0 if command.action is None else self._slots[command.action, module],
@@ -123,7 +122,7 @@ class CommandRecords:
         for assignment in update.assignments:
             value = self.program.value(self._number[id(assignment.value)])
             record += self._variables[assignment.variable], *value
-        first = self._memory.add(*record)
+        first = self.program.reserve(*record)
         for i, assignment in enumerate(update.assignments):
             self.node[first + i * machine.ASSIGNMENT] = assignment
         numbers = [self._number[id(end)] for end in update.ends]
@@ -140,8 +139,8 @@ class CommandRecords:
             average = sum(map(len, candidate)) / max(len(candidate), 1)
             if candidate and average < fewest:
                 key, low, buckets, fewest = cell, variable.low, candidate, average
-        lists = [self._memory.add(len(bucket), *bucket) for bucket in buckets]
-        return self._memory.add(key, low, *lists)
+        lists = [self.program.reserve(len(bucket), *bucket) for bucket in buckets]
+        return self.program.reserve(key, low, *lists)
 
 
 def _by_value(variable: Variable, boxes: Sequence[tuple[int, Box]]) -> list[list[int]]:

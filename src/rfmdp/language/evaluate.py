@@ -68,15 +68,15 @@ def exact_value(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | No
 
 def simplify(expr: Expr) -> Expr:
     """Replace every part without names by its value; parts without a value stay."""
-    return rewrite(expr, _simplified)
 
+    def change(node: Expr) -> Expr:
+        values = [child.value for child in node.children() if isinstance(child, Literal)]
+        if not values or len(values) < len(node.children()):
+            return node
+        value = _value(node, tuple(values), {})
+        return node if isinstance(value, Undefined) else Literal(value, position=node.position)
 
-def _simplified(node: Expr) -> Expr:
-    children = node.children()
-    if not children or not all(isinstance(child, Literal) for child in children):
-        return node
-    value = _value(node, tuple(c.value for c in children if isinstance(c, Literal)), {})
-    return node if isinstance(value, Undefined) else Literal(value, position=node.position)
+    return rewrite(expr, change)
 
 
 def _value(

@@ -21,14 +21,14 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import explorer, machine, tables
 from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Expr, Literal
-from rfmdp.language.check import CHAINS, CHUNK, CheckedModel, State, evaluate_states
+from rfmdp.language.check import CHAINS, CheckedModel, State, evaluate_states
 from rfmdp.language.commands import CommandRecords, NamedBox, command_distribution, implied_ranges
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import CERTAIN, Progress, arranged
 from rfmdp.model.packing import ROOM, Buffer, Packing, StateTable, grow
 from rfmdp.types import AnyArray, IntArray
 
-MAX_CANDIDATES = 1 << 28  # for initial states
+MAX_CANDIDATES, CHUNK = 1 << 28, 1 << 16  # for initial states, of which so many are tried at once
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
 EFFORT = 40  # instructions and more per successor, about
 # rows, marginals and successors that are written so far
@@ -55,7 +55,6 @@ class StateExplorer:
         self._code = program.code()
         # what vectors of probabilities and random choices stand for, as the machine looks it up
         self._keys = Buffer(np.int64)
-        self._key_count = 0
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
         self._distributions = Buffer(np.int64, 3)
         self._support = Buffer(np.int64)
@@ -76,16 +75,12 @@ class StateExplorer:
         """Number of states of a DTMC with several choices."""
         return int(self.memory[machine.MIXED])
 
-    @property
-    def first_mixed(self) -> str:
-        """The first of them."""
-        return str(self.state(int(self.memory[machine.FIRST_MIXED])))
-
     def run(self, progress: Progress | None = None) -> FactoredMDP:
         """Return what can be reached."""
         self._enter()
         for _ in self._slices():
-            self.tell(progress, int(self.memory[machine.SUCCESSORS]))
+            if progress is not None:
+                progress(len(self.reached), int(self.memory[machine.SUCCESSORS]))
         return arranged(self.packing, self.reached, np.arange(self.initial), *self.take())
 
     def reach(self) -> Iterator[tuple[AnyArray, ...]]:
@@ -111,11 +106,6 @@ class StateExplorer:
         views = tuple(a[: self.memory[c]] for a, c in zip(self._written, COUNTERS, strict=True))
         self.memory[list(COUNTERS)] = 0
         return views
-
-    def tell(self, progress: Progress | None, transitions: int) -> None:
-        """Say how far exploration has come."""
-        if progress is not None:
-            progress(int(self.memory[machine.STATES]), transitions)
 
     def _slices(self, last: int | None = None) -> Iterator[None]:
         """Expand states up to `last`, or all; yield after every slice of them."""
@@ -153,7 +143,6 @@ class StateExplorer:
         return State(self.checked, self.packing.unpack(self.states.packed[number : number + 1])[0])
 
     def _enter(self) -> None:
-        """Enter the initial states, which are distinct."""
         words = self.packing.pack(initial_valuations(self.checked))
         self.initial = len(words)
         self._begin(words)
@@ -241,8 +230,7 @@ class StateExplorer:
         first = self._keys.size
         record = [owner, len(entries), number, *entries.tolist()]
         self._keys.extend(len(record))[:] = record
-        self._key_count += 1
-        if 2 * self._key_count > len(self._key_table):
+        if 2 * self._distributions.size > len(self._key_table):  # there are no more keys than that
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
         tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)

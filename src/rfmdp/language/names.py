@@ -80,13 +80,8 @@ def refuse_open(exprs: Iterable[Expr], texts: Texts, source: SourceText) -> None
     missing = [name for name in open_ if name in used]
     if missing:
         reason = f"every constant must have a value, found none for {', '.join(missing)}"
-        raise source.error(open_[missing[0]], f"{reason}; give {constants_hint(missing)}")
-
-
-def constants_hint(names: Iterable[str]) -> str:
-    """Return how to give values for constants in Python."""
-    listed = ", ".join(f'"{name}": ...' for name in names)
-    return f"`constants={{{listed}}}`"
+        hint = ", ".join(f'"{name}": ...' for name in missing)
+        raise source.error(open_[missing[0]], f"{reason}; give `constants={{{hint}}}`")
 
 
 def plain_values(constants: Constants | None) -> dict[str, bool | int | float | str]:
@@ -221,13 +216,22 @@ def _renamed(base: tree.Module, renamed: tree.RenamedModule, source: SourceText)
 
 def _rename(part: Any, names: Mapping[str, str]) -> Any:
     """Return a part of a module with other names; operators are none, and labels keep theirs."""
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case Name(name) if name in names:
+                return replace(node, name=names[name])
+            case Call(function) if function in names:
+                return replace(node, function=names[function])
+        return node
+
     match part:
         case str():
             return names.get(part, part)
         case tuple():
             return tuple(_rename(entry, names) for entry in part)
         case Expr():
-            return rewrite(part, lambda node: _rename_leaf(node, names))
+            return rewrite(part, change)
         case Node():
             parts = {name: _rename(getattr(part, name), names) for name in part.compared}
             if isinstance(part, tree.Assignment):
@@ -235,12 +239,3 @@ def _rename(part: Any, names: Mapping[str, str]) -> Any:
                 parts["written"] = None
             return replace(part, **parts)
     return part
-
-
-def _rename_leaf(node: Expr, names: Mapping[str, str]) -> Expr:
-    match node:
-        case Name(name) if name in names:
-            return replace(node, name=names[name])
-        case Call(function) if function in names:
-            return replace(node, function=names[function])
-    return node

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from rfmdp.language import ast
 from rfmdp.language.ast import Expr, Node
-from rfmdp.language.expressions import ARITY, nodes
+from rfmdp.language.expressions import ARITY, BINARY, nodes
 from rfmdp.language.rules import RULES, BuildError, place_of
 from rfmdp.language.source import NOWHERE, Position, PrismSourceError, SourceText, nearest
 
@@ -37,10 +38,6 @@ PATH_START = {"X", "F", "G"}
 EXPRESSION_START = PATH_START | {
     *("NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS", "FUNCTION"),
     *("MIN", "MAX", "FUNC", "P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "LRA", "FILTER"),
-}
-OPERATORS = {
-    *("POWER", "TIMES", "DIVIDE", "PLUS", "MINUS", "LT", "LE", "GT", "GE", "EQ", "NE"),
-    *("AND", "OR", "IFF", "IMPLIES", "QUESTION"),
 }
 TYPES = "use dtmc, mdp, idtmc or imdp"
 UNSUPPORTED = {  # words of PRISM: what they are, and what to write instead
@@ -133,25 +130,20 @@ def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
     """
     before = text.split("\n")[: error.line - 1]
     place = sum(len(line) + 1 for line in before) + error.column - 1
-    begin = end = depth = 0
-    span = (0, 0)
+    depth, ends = 0, [0]
     for piece in PIECES.finditer(text):
-        end = piece.end()
         sign = piece[0]
         depth = max(depth + (sign in "([{") - (sign in ")]}"), 0)
         if sign == ";" or (sign == "\n" and depth == 0):
-            span = (begin, end) if text[begin:end].strip() else span
-            begin = end
+            ends.append(piece.end())
             depth = 0
-            if end > place and span[1] > span[0]:
-                return span
-    return (begin, len(text)) if text[begin:].strip() else span
+    spans = [span for span in pairwise([*ends, len(text)]) if text[slice(*span)].strip()]
+    return next((span for span in reversed(spans) if span[0] <= place), (*spans, (0, 0))[0])
 
 
 def _unreadable(
     source: SourceText, begin: int, statement: str, error: PrismSourceError
 ) -> ast.PropertyDefinition:
-    """Return a property that cannot be read, with its name if it has one."""
     words = " ".join(re.sub(r"//[^\n]*", "", statement).split()).removesuffix(";").rstrip()
     named = re.match(r'"([^"]*)"\s*:\s*', words)
     name, rest = (named[1], words[named.end() :]) if named else (None, words)
@@ -225,10 +217,10 @@ def _describe(names: set[str]) -> str:
     if {"NAME", "LPAR", "MINUS", "INT"} <= rest:
         phrases.append("a path formula" if rest >= PATH_START else "an expression")
         rest -= EXPRESSION_START
+    signs = {t.name: t.pattern.value for t in _parser().terminals if t.pattern.type == "str"}
     if {"PLUS", "TIMES", "AND", "EQ"} <= names:
         phrases.append("an operator")
-        rest -= OPERATORS
-    signs = {t.name: t.pattern.value for t in _parser().terminals if t.pattern.type == "str"}
+        rest -= {name for name, sign in signs.items() if sign in BINARY or sign == "?"}
     quoted = sorted({f"'{signs[name]}'" for name in rest if name in signs})
     words = sorted({WORDS[name] for name in rest if name in WORDS})
     phrases = [*words, *quoted, *phrases]

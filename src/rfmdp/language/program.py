@@ -8,10 +8,7 @@ what has to be emitted before they go on.
 
     x<3 & y=1   ->   IF_GE x 3 no;  IF_NE y 1 no;  YES;  no: NO
 
-Why a machine: guards, updates and probabilities are needed in every state, and Python is too slow
-for millions of states. Functions compiled for the model would be quicker still, but no cache knows
-a new text, and compiling takes seconds for every model (the explorer alone: nine of the processor).
-The machine is compiled once after installation and runs every text.
+Functions compiled for the model would be quicker still, but compiling takes seconds for every text.
 """
 
 from __future__ import annotations
@@ -106,22 +103,6 @@ class Expressions:
         return ExpressionStep(node, below, type_, min(cost, CHEAP + 1))
 
 
-class Memory:
-    """The ints of the machine as they are laid out."""
-
-    def __init__(self) -> None:
-        self.ints: list[int] = [0] * op.HEADER
-
-    def add(self, *values: int) -> int:
-        """Append a record and return its address."""
-        self.ints += values
-        return len(self.ints) - len(values)
-
-    def point(self, header: int, entries: list[int]) -> None:
-        """Append a list and write its address into the header."""
-        self.ints[header] = self.add(len(entries), *entries)
-
-
 class Target:
     """A place in the code that is not known yet."""
 
@@ -132,8 +113,8 @@ class Program:
     """Code for expressions; all of them must have been added before."""
 
     def __init__(self, expressions: Expressions) -> None:
-        self.memory = Memory()
-        self.variables = [self.memory.add(0) for _ in expressions.variables]  # their cells
+        self.memory: list[int] = [0] * op.HEADER  # the ints of the machine as they are laid out
+        self.variables = [self.reserve(0) for _ in expressions.variables]  # their cells
         self._steps, self._uses = expressions.steps, expressions.uses
         self._code: list[tuple[int, int, int, int | Target]] = []
         self._floats: list[float] = []
@@ -143,13 +124,22 @@ class Program:
         self._routines: dict[int, tuple[Target, int]] = {}  # entry, cell of the stamp
         self._waiting: list[int] = []  # routines to emit
 
+    def reserve(self, *values: int) -> int:
+        """Append a record to the memory and return its address."""
+        self.memory += values
+        return len(self.memory) - len(values)
+
+    def point(self, header: int, entries: list[int]) -> None:
+        """Append a list to the memory and write its address into the header."""
+        self.memory[header] = self.reserve(len(entries), *entries)
+
     def condition(self, number: int) -> int:
         """Emit a condition that answers yes or no, and return its place."""
         place = len(self._code)
         no = Target()
         self._emit(self._jump(number, no, False))
         self._add(op.YES)
-        self._set(no)
+        no.place = len(self._code)
         self._add(op.NO)
         self._emit_routines()
         return place
@@ -173,8 +163,8 @@ class Program:
 
     def ints(self) -> IntArray:
         """Return the memory, with room for the stack of calls at its end."""
-        self.memory.ints[op.STACK] = len(self.memory.ints)
-        return np.array([*self.memory.ints, *[0] * (len(self._routines) + 1)], dtype=np.int64)
+        self.memory[op.STACK] = len(self.memory)
+        return np.array([*self.memory, *[0] * (len(self._routines) + 1)], dtype=np.int64)
 
     def floats(self) -> FloatArray:
         """Return the cells of floats."""
@@ -193,15 +183,12 @@ class Program:
         while self._waiting:
             number = self._waiting.pop()
             entry, stamp = self._routines[number]
-            self._set(entry)
+            entry.place = len(self._code)
             self._emit(self._compute(number))
             self._add(op.RETURN, stamp)
 
     def _add(self, operation: int, x: int = 0, y: int = 0, z: int | Target = 0) -> None:
         self._code.append((operation, x, y, z))
-
-    def _set(self, label: Target) -> None:
-        label.place = len(self._code)
 
     def _cell(self, number: int) -> int:
         """Return the cell of a step, in ints or floats by its type."""
@@ -215,12 +202,12 @@ class Program:
                 self._cells[number] = len(self._floats)
                 self._floats.append(node.value if isinstance(node, Literal) else 0.0)
             else:
-                self._cells[number] = self.memory.add(0)
+                self._cells[number] = self.reserve(0)
         return self._cells[number]
 
     def _constant(self, value: int) -> int:
         if value not in self._constants:
-            self._constants[value] = self.memory.add(value)
+            self._constants[value] = self.reserve(value)
         return self._constants[value]
 
     def _float(self, number: int) -> int:
@@ -243,7 +230,7 @@ class Program:
             yield self._compute(number)
             return
         if number not in self._routines:
-            self._routines[number] = Target(), self.memory.add(0)
+            self._routines[number] = Target(), self.reserve(0)
             self._waiting.append(number)
         entry, stamp = self._routines[number]
         self._add(op.CALL, 0, stamp, entry)
@@ -252,14 +239,20 @@ class Program:
         return self._uses[number] > 1 and self._steps[number].cost > CHEAP
 
     def _compute(self, number: int) -> Emission:
-        """Emit the operation of a step after its operands."""
         step = self._steps[number]
         match step.node:
             case Ite():
                 yield from self._choice(number, step)
             case Unary("-"):
                 yield self._value(step.operands[0])
-                self._negated(number, step)
+                target = self._cell(number)
+                if step.type is Type.DOUBLE:  # times -1, as 0 minus 0 would not be -0
+                    self._floats.append(-1.0)
+                    minus = len(self._floats) - 1
+                    self._add(op.FMULTIPLY, target, self._float(step.operands[0]), minus)
+                else:
+                    self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
+                    self._add(op.CHECK, target)
             case Call(name) if name in ROUNDINGS:
                 yield self._value(step.operands[0])
                 whole = self._steps[step.operands[0]].type is not Type.DOUBLE
@@ -288,18 +281,6 @@ class Program:
                 self._add(op.CHECK, target)  # an int must fit in 32 bits
             first = target
 
-    def _negated(self, number: int, step: ExpressionStep) -> None:
-        if step.type is Type.DOUBLE:
-            # times -1, not 0 minus: that would turn 0 into 0 instead of -0
-            self._floats.append(-1.0)
-            minus = len(self._floats) - 1
-            operand = self._float(step.operands[0])
-            self._add(op.FMULTIPLY, self._cell(number), operand, minus)
-        else:
-            target = self._cell(number)
-            self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
-            self._add(op.CHECK, target)
-
     def _choice(self, number: int, step: ExpressionStep) -> Emission:
         condition, then, otherwise = step.operands
         other, end = Target(), Target()
@@ -312,8 +293,8 @@ class Program:
                 self._add(op.MOVE, self._cell(number), self._cell(branch))
             if after is not None:
                 self._add(op.JUMP, 0, 0, after)
-                self._set(other)
-        self._set(end)
+                other.place = len(self._code)
+        end.place = len(self._code)
 
     def _compared(self, number: int, step: ExpressionStep, sign: str) -> Emission:
         """Emit a comparison whose truth is asked for as a value."""
@@ -333,9 +314,9 @@ class Program:
         yield self._branch(number, no, False)
         self._add(op.MOVE, self._cell(number), self._constant(1))
         self._add(op.JUMP, 0, 0, end)
-        self._set(no)
+        no.place = len(self._code)
         self._add(op.MOVE, self._cell(number), self._constant(0))
-        self._set(end)
+        end.place = len(self._code)
 
     def _has_floats(self, step: ExpressionStep) -> bool:
         return any(self._steps[k].type is Type.DOUBLE for k in step.operands)
@@ -364,7 +345,7 @@ class Program:
                 after = Target()
                 yield self._jump(step.operands[0], target if result is when else after, decides)
                 yield self._jump(step.operands[1], target, when)
-                self._set(after)
+                after.place = len(self._code)
             case Binary(sign):
                 for operand in step.operands:
                     yield self._value(operand)

@@ -157,7 +157,6 @@ def _reward(
 
 
 def _total(_: Token, word: Token | None, discount: Expr | None, steps: Expr | None) -> Expr:
-    """Make C, with steps or without, discounted or not."""
     if word is not None and word != "discount":
         raise BuildError(place_of(word), "expected 'discount=...' in the braces after 'C'")
     return ast.CumulativeReward(steps, discount)
@@ -211,7 +210,6 @@ def _apply(operands: list[Expr], arity: int, sign: Token) -> None:
 
 
 def _unquoted(token: Token) -> str:
-    """Return the name inside a quoted token."""
     name = str(token)[1:-1].strip(" \t")
     if not IDENTIFIER.match(name):
         reason = f"expected a name of letters, digits and '_' in the quotes, found {token[:40]}"
@@ -220,7 +218,6 @@ def _unquoted(token: Token) -> str:
 
 
 def _all_of(items: Sequence[Any], *kinds: type[Node]) -> tuple[Any, ...]:
-    """Return the items of some kinds, in order."""
     return tuple(item for item in items if isinstance(item, kinds))
 
 
