@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rfmdp.ragged import entries, segment_lengths
+from rfmdp.record import texts
 from rfmdp.types import BoolArray, IntArray
-from rfmdp.verification.fields import Fault, Fields, field, need, texts
+from rfmdp.verification.fields import Fields, field, need
 
 if TYPE_CHECKING:
     from rfmdp.verification.reading import Model
@@ -110,7 +111,7 @@ class _Automaton:
         need(loops[self.decided].all(), "decided: such a state must never be left")
 
     def require_progression(self, tree: Tree, forbidden: str | None) -> None:
-        """Raise `Fault` unless the automaton is what progression makes of a formula.
+        """Raise `FileError` unless the automaton is what progression makes of a formula.
 
         The formula must not have the forbidden operator without a last step. None: each part of it
         must do without U or without R, or all of it is recurrent.
@@ -235,8 +236,7 @@ def _clauses(formula: Tree, letter: tuple[bool, ...] | None = None) -> Clauses:
 
 def _join(one: Clauses, two: Clauses) -> Clauses:
     clauses = one | two
-    if len(clauses) > MOST_CLAUSES:
-        raise Fault("formula: has too many alternatives to be checked")
+    need(len(clauses) <= MOST_CLAUSES, "formula: has too many alternatives to be checked")
     return frozenset(a for a in clauses if not any(b < a for b in clauses))
 
 

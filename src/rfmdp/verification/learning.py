@@ -25,11 +25,12 @@ import numpy as np
 from scipy import special
 
 from rfmdp.ragged import entries, segment, segment_lengths
+from rfmdp.record import inside
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.checker import Verdict
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
+from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets, Undecided
 
 SOURCES = {  # what has to be stated of each
     "simulation": (), "environment": ("markov", "resets"), "log": ("recorded",),
@@ -61,12 +62,11 @@ def check_run(
     if "solution" not in header:
         verdict.unproven.append("the run has no solution: nothing is guaranteed")
         return
-    inside = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
-    claim = read_claim(field(header, "solution", dict), inside)
+    claim = read_claim(field(header, "solution", dict), inside("solution/", arrays))
     run = _Run(header, Fields(arrays), claim, verdict)
     try:
         run.check_model()
-    except NotChecked as what:
+    except Undecided as what:
         verdict.unproven.append(f"{what}: not checked here")
     check_solution(claim)
     run.check_guarantee()
@@ -263,10 +263,6 @@ def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> floa
     return mean
 
 
-class NotChecked(Exception):
-    """Something that this checker does not know."""
-
-
 def clopper_pearson(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
     """Test by the exact binomial tail, half of the error on this side."""
     tail = special.betainc(np.maximum(x, 1.0), n - x + 1.0, p)
@@ -294,7 +290,7 @@ def kind_of(settings: Mapping[str, Any], name: str, kinds: Collection[str]) -> s
     """Return the kind of a setting, which must be one of those that this checker knows."""
     kind: str = field(field(settings, name, dict), "kind", str)
     if kind not in kinds:
-        raise NotChecked(f"{name} {kind!r:.40}")
+        raise Undecided(f"{name} {kind!r:.40}")
     return kind
 
 
@@ -354,7 +350,7 @@ def sets_hold(
             samples = np.repeat(seen.reshape(len(looks), len(ids), size).sum(axis=2), size, axis=1)
             rejects = TESTS[test]
             if rejects is None:
-                raise NotChecked(f"confidence set {test} for boxes")
+                raise Undecided(f"confidence set {test} for boxes")
             trials = Trials(seen, samples * (spent > 0.0), spent, rejects)
             bounds = sets.lower[at], sets.upper[at]
             fine[ids] = _boxes_hold(bounds, trials, (prior[0][at], prior[1][at]), size)
@@ -386,7 +382,7 @@ def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, test: str) ->
     if sets.kind[j] == SINGLETON:
         return False
     if sets.kind[j] != L1 or test != "weissman":
-        raise NotChecked(f"a set of kind {sets.kind[j]} by {test}")
+        raise Undecided(f"a set of kind {sets.kind[j]} by {test}")
     nominal, radius = sets.nominal[segment(sets.ptr, j)], float(sets.radius[j])
     counts = looks[-1:, segment(sets.ptr, j)].sum(axis=0)
     n = int(counts.sum())
