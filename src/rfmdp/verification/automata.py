@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment_lengths
+from rfmdp.ragged import entries, find, segment_lengths
 from rfmdp.record import texts
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.verification.fields import Fields, field, need
@@ -154,16 +154,15 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     order = np.argsort(codes, kind="stable")
     need((np.diff(codes[order]) > 0).all(), "states: pairs must be different")
 
-    def find(q: IntArray, s: IntArray, what: str) -> IntArray:
+    def places(q: IntArray, s: IntArray, what: str) -> IntArray:
         need((q >= 0).all(), f"delta: does not say what follows {what}")
-        pairs = q * base.states + s
-        at = np.minimum(np.searchsorted(codes[order], pairs), len(codes) - 1)
+        at = find(codes[order], q * base.states + s)
+        need((at >= 0).all(), f"states: {what} are missing")
         place: IntArray = order[at]
-        need((codes[place] == pairs).all(), f"states: {what} are missing")
         return place
 
     first = automaton.delta[0, automaton.letter[base.initial]]
-    initial = find(first, base.initial, "initial states")
+    initial = places(first, base.initial, "initial states")
     rows = entries(base.row_ptr, states)
     after = base.successors[entries(base.successor_ptr, rows)]
     counts = segment_lengths(base.successor_ptr[base.row_ptr])[states]
@@ -171,7 +170,7 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     on = ~automaton.decided[memory[owner]]
     successors = owner.copy()
     following = automaton.delta[memory[owner[on]], automaton.letter[after[on]]]
-    successors[on] = find(following, after[on], "successors of a state")
+    successors[on] = places(following, after[on], "successors of a state")
     return dataclasses.replace(
         base.taking(rows, segment_lengths(base.row_ptr)[states], successors),
         initial=initial,

@@ -22,7 +22,6 @@ from rfmdp.verification.reading import Claim
 from rfmdp.verification.sets import Undecided
 from rfmdp.verification.statement import PROBABILITIES
 
-ONE_RULE = ("Parity", "LongRunAverage", "LongRunShare", "ReachReward", "Total", "Discounted")
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
 
 Step = tuple[BoolArray, FloatArray]
@@ -80,7 +79,12 @@ class SolutionChecker:
 
     def run(self) -> None:
         """Make the checks that fit the objective."""
-        need(self.kind not in ONE_RULE or len(self.policy) == 1, "policy: must be one rule")
+        given = self.objective  # any number of steps: it is compared before it is counted with
+        steps = 1 if self.kind == "Next" else given.get("steps", given.get("step"))
+        steps = given.get("latest", steps)
+        rules = given.get("earliest", given.get("budget", 0)) + 1 if steps is None else steps
+        fits = not rules or len(self.policy) == rules
+        need(fits, "policy: must have a rule per step or payment, and a last one if for ever")
         self._open()
         if self.kind in ("Reach", "Until", "Globally"):
             self._until()
@@ -133,12 +137,9 @@ class SolutionChecker:
         earliest = self.objective.get("earliest", 0)
         before = (~stay, self.zeros)
         if latest is not None:
-            self._rule_per_step(latest)
             steps = [(self.stop, self.pay)] * (latest - earliest) + [before] * earliest
             self._steps(steps, {-1: self.pay, 1: self.pay}, self.policy)
         else:
-            need(len(self.policy) == earliest + 1,
-                 "policy: must have a rule per step and a last one")  # fmt: skip
             self._reached([before] * earliest)
 
     def _reached(self, before: list[Step]) -> None:
@@ -235,12 +236,7 @@ class SolutionChecker:
             start, steps = self.claim.reward[0], self.objective["step"]
         else:
             steps = self.objective["steps"]
-        self._rule_per_step(steps)
         self._steps([(self.stop, self.zeros)] * steps, {-1: start, 1: start}, self.policy)
-
-    def _rule_per_step(self, steps: int) -> None:
-        """Compare before a number of steps, which may be any, is counted with."""
-        need(not steps or len(self.policy) == steps, "policy: must have a rule per step")
 
     def _steps(self, steps: list[Step], proven: dict[int, FloatArray], policy: IntArray) -> None:
         """Compare claims with steps back from proven bounds, the first at the end.

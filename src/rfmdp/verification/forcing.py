@@ -8,7 +8,8 @@ paid for ever, are such objectives.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,8 +82,7 @@ def attract(
     return inside
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Arena:
+class _Arena(NamedTuple):
     states: BoolArray  # (S,)
     rows: BoolArray  # (R,)
 

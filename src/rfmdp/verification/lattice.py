@@ -76,10 +76,11 @@ class LatticeChecker(SolutionChecker):
     def _reached(self, before: list[Step]) -> None:
         """Check bounds around a value without a last step."""
         need(not before, "objective: must count from the first step")
+        levels = self.model.levels
         if self.discount < 1.0:
             far: float | None = 1.0 / (1.0 - self.discount)
-        elif self.model.levels is not None and self.stop[self.model.still].all():
-            self._level_by_level(int(self.model.levels.max()))
+        elif levels is not None and self.stop[self.model.stuck | self.model.level_states(0)].all():
+            self._level_by_level(int(levels.max()))
             return
         else:
             if self.probability:  # a play has also ended where it can never come to the target

@@ -175,15 +175,8 @@ class Lattice:
         return where
 
     def level_states(self, level: int) -> BoolArray:
-        """Return the states of a level, (S,); none if there are no levels."""
-        first = self.factors[0].size
-        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
-        return np.repeat(holds, self.states // first)
-
-    @property
-    def still(self) -> BoolArray:
-        """The states (S,) that are stuck, or in which a clock has come to its end."""
-        return self.stuck | self.level_states(0)
+        """Return the states of a level of the clock, (S,)."""
+        return np.repeat(self.levels == level, self.states // self.factors[0].size)
 
     @cached_property
     def faint(self) -> bool:
