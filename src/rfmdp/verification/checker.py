@@ -175,7 +175,7 @@ class SolutionChecker:
                 self._block(side, bound, block, number)
             claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
             if claimed.any():
-                self._surely(side, claimed)
+                self._surely(side, bound, claimed)
 
     def _facing(self, side: int, game: Game) -> Game:
         """Return the game in which a side is proven: if nature helps, she may keep to some sets."""
@@ -189,13 +189,16 @@ class SolutionChecker:
             return game
         return Game(model, self.claim.agent, self.claim.nature, None)
 
-    def _surely(self, side: int, claimed: BoolArray) -> None:
-        """Prove that some states are won, by those whose win a side claims, almost surely."""
+    def _surely(self, side: int, bound: FloatArray, claimed: BoolArray) -> None:
+        """Prove that some states are won, by those whose win a side claims, almost surely.
+
+        Then a lower bound holds up to one, and an upper one down to zero.
+        """
         claim = self.claim
         assert claim.path is not None
         self.game.agent, self.game.nature = claim.agent, claim.nature
         winning = Winning(self.game, claim.path.priority, -side)
-        won = winning.everywhere()
+        won = winning.everywhere() & (side * bound >= min(side, 0))
         unknown = np.full_like(claimed, winning.doubt)
         self.verdict.states((won & ~unknown) | ~claimed, f"{side_name(side)} bound almost surely",
                             unknown)  # fmt: skip
