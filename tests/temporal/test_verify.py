@@ -133,3 +133,18 @@ def test_blocks_must_be_as_the_proof_needs_them(robot, change):
     """A block in which staying is neither won nor lost proves nothing."""
     verdict = forged("combined", robot, change)
     assert not verdict.valid, str(verdict)
+
+
+@pytest.mark.parametrize(("path", "off"), [("G F x=1", 1.0), ("(G F x=1) & (F G !(x=1))", -1.0)])
+def test_what_is_almost_sure_is_no_more_than_one(path, off):
+    """A certain win, in no block, was a proof of a probability of two; a certain loss, of -1."""
+    model = parse_prism("""mdp module m x : [0..2];
+      [a] x=0 -> 0.5 : (x'=1) + 0.5 : (x'=2); [a] x=1 -> (x'=0);
+      [a] x=2 -> 0.5 : (x'=0) + 0.5 : (x'=2);
+    endmodule""").with_radius(0.1)
+    _, header, arrays = to_record(solve(model, f"Pmaxmin=? [ {path} ]"))
+    arrays["block"] = np.full_like(arrays["block"], -1)
+    assert verdict_of("solution", header, arrays).valid
+    for name in ("lower", "upper", "value"):
+        arrays[name] = arrays[name] + off
+    assert verdict_of("solution", header, arrays).failed

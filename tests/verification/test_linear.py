@@ -14,7 +14,7 @@ from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.verification import products
 from rfmdp.verification.fields import Fields
-from rfmdp.verification.game import Game, Rows
+from rfmdp.verification.game import Game
 from rfmdp.verification.margins import directed, scaled
 from rfmdp.verification.reading import read_model
 from rfmdp.verification.sets import Undecided
@@ -31,7 +31,7 @@ def rows_of(sets, lines):
         [[(ids, [0] * size) for ids, size in zip(lines, sizes, strict=True)]], sets
     )
     _, header, arrays = model_to_record(model)
-    return Rows(read_model(header, Fields(arrays)))
+    return Game(read_model(header, Fields(arrays)), 1, -1, None)
 
 
 def faint_set(rng, size):
@@ -139,7 +139,7 @@ def test_subnormal_weights_are_not_rounded_relatively():
     forged = np.array([1.0 - 8e-10, 1.5e-323])
     rows = rows_of([Singleton([1.0, 0.0])], [[0]])
     sets = replace(rows.model.sets, nominal=forged, lower=forged, upper=forged)
-    rows = Rows(replace(rows.model, sets=sets))
+    rows = Game(replace(rows.model, sets=sets), 1, -1, None)
     (batch,) = rows.batches(np.array([True]))
     values = np.array([[0.0, 1e100]])
     exact = Fraction(forged[1]) / sum(map(Fraction, forged)) * Fraction(1e100)
@@ -163,11 +163,10 @@ def test_sums_and_products_are_rounded_to_a_side(seed):
 def test_means_in_fractions_are_rounded_to_a_side(side):
     """They were rounded to the nearest float: a third is less than 1/3, and no upper bound."""
     rows = rows_of([Singleton([0.5, 0.25, 0.25]), Singleton([1.0, 2.0**-53])], [[0], [1]])
-    game = Game(rows.model, 1, -1, None)
     for row, values in ((0, [0.1, 0.2, 0.7]), (1, [1.0, 0.1])):
         mean = least_exactly(rows, (row,), np.array(values))
         value = np.array(values)[: len(values)]
-        found = game._rounded(row, value, side * np.inf, side)
+        found = rows._rounded(row, value, side * np.inf, side)
         assert side * Fraction(found) >= side * mean
         assert found != mean
 

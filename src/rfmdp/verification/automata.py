@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment_lengths
+from rfmdp.ragged import entries, find, segment_lengths
+from rfmdp.record import texts
 from rfmdp.types import BoolArray, IntArray
-from rfmdp.verification.fields import Fault, Fields, field, need, texts
+from rfmdp.verification.fields import Fields, field, need
 
 if TYPE_CHECKING:
     from rfmdp.verification.reading import Model
@@ -110,7 +111,7 @@ class _Automaton:
         need(loops[self.decided].all(), "decided: such a state must never be left")
 
     def require_progression(self, tree: Tree, forbidden: str | None) -> None:
-        """Raise `Fault` unless the automaton is what progression makes of a formula.
+        """Raise `FileError` unless the automaton is what progression makes of a formula.
 
         The formula must not have the forbidden operator without a last step. None: each part of it
         must do without U or without R, or all of it is recurrent.
@@ -153,16 +154,15 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     order = np.argsort(codes, kind="stable")
     need((np.diff(codes[order]) > 0).all(), "states: pairs must be different")
 
-    def find(q: IntArray, s: IntArray, what: str) -> IntArray:
+    def places(q: IntArray, s: IntArray, what: str) -> IntArray:
         need((q >= 0).all(), f"delta: does not say what follows {what}")
-        pairs = q * base.states + s
-        at = np.minimum(np.searchsorted(codes[order], pairs), len(codes) - 1)
+        at = find(codes[order], q * base.states + s)
+        need((at >= 0).all(), f"states: {what} are missing")
         place: IntArray = order[at]
-        need((codes[place] == pairs).all(), f"states: {what} are missing")
         return place
 
     first = automaton.delta[0, automaton.letter[base.initial]]
-    initial = find(first, base.initial, "initial states")
+    initial = places(first, base.initial, "initial states")
     rows = entries(base.row_ptr, states)
     after = base.successors[entries(base.successor_ptr, rows)]
     counts = segment_lengths(base.successor_ptr[base.row_ptr])[states]
@@ -170,7 +170,7 @@ def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automa
     on = ~automaton.decided[memory[owner]]
     successors = owner.copy()
     following = automaton.delta[memory[owner[on]], automaton.letter[after[on]]]
-    successors[on] = find(following, after[on], "successors of a state")
+    successors[on] = places(following, after[on], "successors of a state")
     return dataclasses.replace(
         base.taking(rows, segment_lengths(base.row_ptr)[states], successors),
         initial=initial,
@@ -235,8 +235,7 @@ def _clauses(formula: Tree, letter: tuple[bool, ...] | None = None) -> Clauses:
 
 def _join(one: Clauses, two: Clauses) -> Clauses:
     clauses = one | two
-    if len(clauses) > MOST_CLAUSES:
-        raise Fault("formula: has too many alternatives to be checked")
+    need(len(clauses) <= MOST_CLAUSES, "formula: has too many alternatives to be checked")
     return frozenset(a for a in clauses if not any(b < a for b in clauses))
 
 

@@ -22,7 +22,6 @@ from rfmdp.verification.reading import Claim
 from rfmdp.verification.sets import Undecided
 from rfmdp.verification.statement import PROBABILITIES
 
-ONE_RULE = ("Parity", "LongRunAverage", "LongRunShare", "ReachReward", "Total", "Discounted")
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total", "LongRunAverage")
 
 Step = tuple[BoolArray, FloatArray]
@@ -80,7 +79,12 @@ class SolutionChecker:
 
     def run(self) -> None:
         """Make the checks that fit the objective."""
-        need(self.kind not in ONE_RULE or len(self.policy) == 1, "policy: must be one rule")
+        given = self.objective  # any number of steps: it is compared before it is counted with
+        steps = 1 if self.kind == "Next" else given.get("steps", given.get("step"))
+        steps = given.get("latest", steps)
+        rules = given.get("earliest", given.get("budget", 0)) + 1 if steps is None else steps
+        fits = not rules or len(self.policy) == rules
+        need(fits, "policy: must have a rule per step or payment, and a last one if for ever")
         self._open()
         if self.kind in ("Reach", "Until", "Globally"):
             self._until()
@@ -97,7 +101,7 @@ class SolutionChecker:
             claim.written, agent, nature, claim.paid() if self.kind in REWARDED else None
         )
         if self.kind == "LongRunShare":
-            self.game.reward = claim.states["target"][self.game.rows.state].astype(np.float64)
+            self.game.reward = claim.states["target"][self.game.state].astype(np.float64)
 
     def _for_ever(self) -> None:
         """Make the checks of what has no last step, but for probabilities of reaching."""
@@ -110,7 +114,7 @@ class SolutionChecker:
             for side, bound in self.claim.bounds.items():  # no closer than before any payment
                 first = inner.bounds[side][: len(bound)]
                 follows = side * bound >= side * first
-                self.verdict.states(follows, f"{_name(side)} bound by payments")
+                self.verdict.states(follows, f"{side_name(side)} bound by payments")
             SolutionChecker(inner, self.verdict, self.progress).run()
         elif self.kind == "Discounted":
             self._inductive(self.claim.bounds, 0)
@@ -133,12 +137,9 @@ class SolutionChecker:
         earliest = self.objective.get("earliest", 0)
         before = (~stay, self.zeros)
         if latest is not None:
-            self._rule_per_step(latest)
             steps = [(self.stop, self.pay)] * (latest - earliest) + [before] * earliest
             self._steps(steps, {-1: self.pay, 1: self.pay}, self.policy)
         else:
-            need(len(self.policy) == earliest + 1,
-                 "policy: must have a rule per step and a last one")  # fmt: skip
             self._reached([before] * earliest)
 
     def _reached(self, before: list[Step]) -> None:
@@ -174,7 +175,7 @@ class SolutionChecker:
                 self._block(side, bound, block, number)
             claimed = (block < 0) & (bound > 0.0 if side < 0 else bound < 1.0)
             if claimed.any():
-                self._surely(side, claimed)
+                self._surely(side, bound, claimed)
 
     def _facing(self, side: int, game: Game) -> Game:
         """Return the game in which a side is proven: if nature helps, she may keep to some sets."""
@@ -188,23 +189,26 @@ class SolutionChecker:
             return game
         return Game(model, self.claim.agent, self.claim.nature, None)
 
-    def _surely(self, side: int, claimed: BoolArray) -> None:
-        """Prove that some states are won, by those whose win a side claims, almost surely."""
+    def _surely(self, side: int, bound: FloatArray, claimed: BoolArray) -> None:
+        """Prove that some states are won, by those whose win a side claims, almost surely.
+
+        Then a lower bound holds up to one, and an upper one down to zero.
+        """
         claim = self.claim
         assert claim.path is not None
         self.game.agent, self.game.nature = claim.agent, claim.nature
         winning = Winning(self.game, claim.path.priority, -side)
-        won = winning.everywhere()
+        won = winning.everywhere() & (side * bound >= min(side, 0))
         unknown = np.full_like(claimed, winning.doubt)
-        self.verdict.states((won & ~unknown) | ~claimed, f"{_name(side)} bound almost surely",
+        self.verdict.states((won & ~unknown) | ~claimed, f"{side_name(side)} bound almost surely",
                             unknown)  # fmt: skip
 
     def _block(self, side: int, bound: FloatArray, block: IntArray, number: int) -> None:
         """Prove one side of one block."""
-        claim, rows, won = self.claim, self.game.rows, number % 2 == 1
+        claim, won = self.claim, number % 2 == 1
         assert claim.path is not None
         inside, proof = block == number, claim.witness[side]
-        later = rows.touch(block > number) & self.game.open_rows(~inside)
+        later = self.game.touch(block > number) & self.game.open_rows(~inside)
         need(not later.any(), "block: a move leads to a later one")
         if won == (side < 0):
             pure = (claim.path.priority[inside] % 2 == (0 if won else 1)).all()
@@ -217,7 +221,7 @@ class SolutionChecker:
         self.stop, self.pay = ~inside, self._turned(bound, side)  # for rounding, a little less
         beyond = exceeds(bound, proof, self.turned * side, self.turned)
         self._inductive({self.turned * side: np.where(inside, proof, self.pay)}, -1)
-        self.verdict.states(~(beyond & inside), f"{_name(side)} bound from its proof")
+        self.verdict.states(~(beyond & inside), f"{side_name(side)} bound from its proof")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
         """Return a bound as the game has it; 1 - bound is rounded away from a side."""
@@ -235,12 +239,7 @@ class SolutionChecker:
             start, steps = self.claim.reward[0], self.objective["step"]
         else:
             steps = self.objective["steps"]
-        self._rule_per_step(steps)
         self._steps([(self.stop, self.zeros)] * steps, {-1: start, 1: start}, self.policy)
-
-    def _rule_per_step(self, steps: int) -> None:
-        """Compare before a number of steps, which may be any, is counted with."""
-        need(not steps or len(self.policy) == steps, "policy: must have a rule per step")
 
     def _steps(self, steps: list[Step], proven: dict[int, FloatArray], policy: IntArray) -> None:
         """Compare claims with steps back from proven bounds, the first at the end.
@@ -261,7 +260,7 @@ class SolutionChecker:
                     short = exceeds(claim, value, side, self.turned)
                 other = self._back(proven[-side], -side, steps, rules, exact)
                 wrong = exceeds(claim, other, side, self.turned)
-            self.verdict.states(~short, f"{_name(place)} bound by steps", short & ~wrong)
+            self.verdict.states(~short, f"{side_name(place)} bound by steps", short & ~wrong)
 
     def _back(
         self, value: FloatArray, side: int, steps: list[Step], rules: list[IntArray] | None,
@@ -274,7 +273,7 @@ class SolutionChecker:
             same = rules is None or np.array_equal(rules[k], rules[k - 1])
             if steady and fixed is steps[k - 1][0] and same:
                 continue
-            self.progress(f"step {k + 1} of {len(steps)}, {_name(side)}")
+            self.progress(f"step {k + 1} of {len(steps)}, {side_name(side)}")
             self.game.allow(rule)
             best = self.game.backup(value, side, self.discount, self.game.open_rows(fixed), exact)
             before, value = value, np.where(fixed, worth, best)
@@ -287,7 +286,7 @@ class SolutionChecker:
 
     def _begin(self, side: int) -> None:
         """Go on to a side: of the policy alone, the agent may take its last rule only."""
-        self.progress(f"{_name(side)} bound")
+        self.progress(f"{side_name(side)} bound")
         self.game.allow(self.policy[-1] if self._by_policy(side) else None)
 
     def _inductive(self, bounds: dict[int, FloatArray], strict: int) -> None:
@@ -296,7 +295,7 @@ class SolutionChecker:
             self._begin(side)
             bound = self._filled(np.where(self.stop, self.pay, claim), side, strict)
             holds = side * claim >= side * bound
-            self.verdict.states(holds | ~self.stop, f"{_name(side)} bound where known")
+            self.verdict.states(holds | ~self.stop, f"{side_name(side)} bound where known")
             if strict and side > 0:
                 self.verdict.states(bound >= 0.0, "upper bounds are not negative")
             trivial = self.stop.copy()
@@ -306,7 +305,7 @@ class SolutionChecker:
             signs, fine, doubt = self._signs(bound, side, trivial, HOLD)
             if side == strict and fine.all():
                 fine = gaining(self.game, signs, bound, trivial, side)
-            self.verdict.states(fine, f"{_name(side)} bound by induction", doubt)
+            self.verdict.states(fine, f"{side_name(side)} bound by induction", doubt)
 
     def _mixed(self) -> None:
         """Check bounds of a reward of both signs to a target: they must gain in every step.
@@ -316,7 +315,9 @@ class SolutionChecker:
         for side, claim in sorted(self.claim.bounds.items()):
             self._begin(side)
             bound = np.where(self.stop, 0.0, claim)
-            self.verdict.states(side * claim >= side * bound, f"{_name(side)} bound where known")
+            self.verdict.states(
+                side * claim >= side * bound, f"{side_name(side)} bound where known"
+            )
             vague = np.isneginf(bound)
             if side < 0 and (vague | self.stop).all():
                 continue  # nothing is claimed
@@ -327,7 +328,7 @@ class SolutionChecker:
                 misses, unknown = missing(self.game, self.stop)
                 fine &= trivial | ~(misses | unknown)
                 doubt = (doubt & (trivial | ~misses)) | unknown
-            self.verdict.states(fine, f"{_name(side)} bound by gains", doubt)
+            self.verdict.states(fine, f"{side_name(side)} bound by gains", doubt)
 
     def _signs(
         self, bound: FloatArray, side: int, trivial: BoolArray, least: int
@@ -344,12 +345,12 @@ class SolutionChecker:
     def _average(self) -> None:
         """Check bounds of a mean in the long run by their witnesses."""
         for side, claim in sorted(self.claim.bounds.items()):
-            need(side in self.claim.witness, f"witness: must have the {_name(side)} side")
+            need(side in self.claim.witness, f"witness: must have the {side_name(side)} side")
             bias = self.claim.witness[side]
             need(np.isfinite(claim).all() and np.isfinite(bias).all(), "bounds: must be finite")
             self._begin(side)
             fine, possible = long_run(self.game, claim, bias, side)
-            self.verdict.states(fine, f"{_name(side)} bound of the mean", possible)
+            self.verdict.states(fine, f"{side_name(side)} bound of the mean", possible)
 
     def _filled(self, bound: FloatArray, side: int, strict: int) -> FloatArray:
         """Return a bound with a true number where it says nothing at all."""
@@ -384,7 +385,8 @@ def exceeds(claim: FloatArray, value: FloatArray, side: int, turned: int) -> Boo
         return ~(side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)) <= 0.0)
 
 
-def _name(side: int) -> str:
+def side_name(side: int) -> str:
+    """Return the name of a side."""
     return "upper" if side > 0 else "lower"
 
 

@@ -85,7 +85,6 @@ def unfolded(claim: Claim) -> Claim:
     is unfolded by these, so that the ordinary proof of an until applies. Its last state has lost.
     """
     model, layers = claim.written, int(claim.objective["budget"]) + 1
-    need(len(claim.policy) == layers, "policy: must have a rule per amount of the budget")
     need(set(claim.witness) == set(claim.bounds), "witness: must have the sides that are claimed")
     paid, rest = claim.paid()
     whole = (paid >= 0.0) & (paid == np.floor(paid)) & (rest == 0.0)

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.errors import FileError
+from rfmdp.record import texts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 LARGEST_REWARD = 1e100  # in size
 
 
-class Fault(Exception):
-    """A field that is not as it must be; the text says which and what was found."""
-
-
 def need(holds: object, text: str) -> None:
-    """Raise `Fault` unless something holds."""
+    """Raise `FileError` unless something holds; the text says which field must be how."""
     if not holds:
-        raise Fault(text)
+        raise FileError(text)
 
 
 class Fields:
@@ -89,7 +87,7 @@ class Fields:
 def field(header: object, name: str, *types: type) -> Any:
     """Return a field of a JSON object, which must be of one of the types; a bool is no int."""
     if not isinstance(header, Mapping):
-        raise Fault(f"{name}: must stand in an object")
+        raise FileError(f"{name}: must stand in an object")
     need(name in header, f"{name}: is missing")
     content = header[name]
     words = " or ".join(each.__name__ for each in types)
@@ -104,13 +102,6 @@ def number(header: object, name: str) -> float:
     if isinstance(content, str):
         need(content in ("inf", "-inf", "nan"), f"{name}: must be a number")
     return float(content)
-
-
-def texts(header: Mapping[str, Any], name: str) -> list[str]:
-    """Return texts."""
-    words: list[str] = field(header, name, list)
-    need(all(isinstance(word, str) for word in words), f"{name}: must be texts")
-    return words
 
 
 def names(header: Mapping[str, Any], name: str) -> list[str]:

@@ -8,7 +8,8 @@ paid for ever, are such objectives.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,12 +54,12 @@ def attract(
     rigid, where nature has no choice of successors, do if one of their successors is in it; of the
     others `leads` says so.
     """
-    rows, model = game.rows, game.model
+    model = game.model
     there = game.allowed if there is None else there
     good = good & there
-    chosen = np.flatnonzero(open_ & ~good & ~start[rows.state])
+    chosen = np.flatnonzero(open_ & ~good & ~start[game.state])
     places = entries(model.successor_ptr, chosen)
-    held = rows.possible[places]
+    held = game.possible[places]
     after = model.successors[places][held]
     into = np.repeat(chosen, segment_lengths(model.successor_ptr)[chosen])[held]
     into, ptr = into[stable_order(after)], starts(np.bincount(after, minlength=model.states))
@@ -68,11 +69,11 @@ def attract(
     while len(new):
         new_rows = into[entries(ptr, new)]
         new_rows = np.unique(new_rows[~good[new_rows]])
-        won = rows.rigid[new_rows].copy()
+        won = game.rigid[new_rows].copy()
         for i in np.flatnonzero(~won):
             won[i] = leads(int(new_rows[i]), inside)
         good[new_rows[won]] = True
-        states = rows.state[new_rows[won]]
+        states = game.state[new_rows[won]]
         if not helps:
             np.subtract.at(lacking, states, 1)
             states = states[lacking[states] == 0]
@@ -81,8 +82,7 @@ def attract(
     return inside
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Arena:
+class _Arena(NamedTuple):
     states: BoolArray  # (S,)
     rows: BoolArray  # (R,)
 
@@ -95,7 +95,7 @@ class Winning:
     """
 
     def __init__(self, game: Game, priority: IntArray, side: int) -> None:
-        self.game, self.rows, self.side = game, game.rows, side
+        self.game, self.side = game, side
         self.priority = priority if side > 0 else priority + 1
         self.doubt = False
         self._whole = _Arena(np.ones(game.model.states, dtype=np.bool_), game.allowed)
@@ -123,9 +123,9 @@ class Winning:
 
     def _curved(self) -> bool:
         """Return whether sets may touch a face in a point: supports do not tell what is won."""
-        curved = self.rows.sets.kind[self.game.model.row_marginals] == LP
+        curved = self.game.sets.kind[self.game.model.row_marginals] == LP
         rows = segment_any(curved, self.game.model.marginal_ptr)
-        return bool((rows & ~self.rows.rigid).any())
+        return bool((rows & ~self.game.rigid).any())
 
     def _won(self, arena: _Arena) -> BoolArray:
         nothing = np.zeros_like(arena.states)
@@ -151,7 +151,7 @@ class Winning:
 
     def _near(self, arena: _Arena, target: BoolArray, ends: BoolArray, helping: bool) -> BoolArray:
         """Return from where the side, or the others, come to a target in an arena."""
-        open_ = arena.rows & (arena.states & ~ends)[self.rows.state]
+        open_ = arena.rows & (arena.states & ~ends)[self.game.state]
         return attract(
             self.game, target, np.zeros_like(open_), open_,
             lambda row, inside: self._leads(arena, row, inside, helping),
@@ -160,12 +160,12 @@ class Winning:
 
     def _leads(self, arena: _Arena, row: int, inside: BoolArray, helping: bool) -> bool:
         """Return whether nature, if she helps, can touch a set, or else cannot avoid it."""
-        successors = self.rows.successors(row)
+        successors = self.game.successors(row)
         within, hit = arena.states[successors], inside[successors]
         try:
             if (self.game.nature == self.side) == helping:
-                return self.rows.can(row, within, hit)
-            return not self.rows.can(row, within & ~hit, None)
+                return self.game.can(row, within, hit)
+            return not self.game.can(row, within & ~hit, None)
         except Undecided:
             self.doubt = True
             return False
@@ -173,9 +173,9 @@ class Winning:
     def _without(self, arena: _Arena, gone: BoolArray, helping: bool) -> _Arena:
         """Return an arena without the states that come to a target, and the rows that do."""
         states = arena.states & ~gone
-        rows = arena.rows & states[self.rows.state]
-        leads = rows & self.rows.touch(gone)
-        for row in np.flatnonzero(leads & ~self.rows.rigid):
+        rows = arena.rows & states[self.game.state]
+        leads = rows & self.game.touch(gone)
+        for row in np.flatnonzero(leads & ~self.game.rigid):
             leads[row] = self._leads(arena, int(row), gone, helping)
         return _Arena(states, rows & ~leads)
 

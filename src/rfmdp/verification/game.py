@@ -32,14 +32,22 @@ LARGEST = Fraction(float(np.finfo(np.float64).max))
 BATCH = 1 << 18  # numbers handled at a time
 
 
-class Rows:
-    """All rows of a model, whose sets are settled here."""
+class Game:
+    """A model whose sets are settled here, who pulls which way (+1 maximises), and what rows pay.
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    A row pays `reward` and `rest`, which is less than a unit in the last place of `reward`.
+    """
+
+    def __init__(
+        self, model: Model, agent: int, nature: int, paid: tuple[FloatArray, FloatArray] | None
+    ) -> None:
+        self.model, self.agent, self.nature = model, agent, nature
         self.sets = model.sets.settled()
         self.exact = ExactRows(self.sets)
         self.state = ragged.owners(model.row_ptr)
+        nothing = np.zeros(model.rows)
+        self.reward, self.rest = (nothing, nothing) if paid is None else paid
+        self.allowed: BoolArray = np.ones(model.rows, dtype=np.bool_)  # what the agent may take
 
     @cached_property
     def rounded(self) -> RoundedSets:
@@ -127,22 +135,6 @@ class Rows:
         """Return the sets of a row."""
         return tuple(self.model.row_marginals[segment(self.model.marginal_ptr, row)].tolist())
 
-
-class Game:
-    """A model, who pulls which way (+1 maximises), and what rows pay.
-
-    A row pays `reward` and `rest`, which is less than a unit in the last place of `reward`.
-    """
-
-    def __init__(
-        self, model: Model, agent: int, nature: int, paid: tuple[FloatArray, FloatArray] | None
-    ) -> None:
-        self.model, self.agent, self.nature = model, agent, nature
-        self.rows = Rows(model)
-        nothing = np.zeros(model.rows)
-        self.reward, self.rest = (nothing, nothing) if paid is None else paid
-        self.allowed: BoolArray = np.ones(model.rows, dtype=np.bool_)  # what the agent may take
-
     def allow(self, rule: IntArray | None) -> None:
         """Let the agent take the rows of a rule only, or all."""
         self.allowed[:] = rule is None
@@ -151,7 +143,7 @@ class Game:
 
     def open_rows(self, settled: BoolArray) -> BoolArray:
         """Return the rows (R,) that the agent may take in states that are not settled."""
-        return self.allowed & ~settled[self.rows.state]
+        return self.allowed & ~settled[self.state]
 
     def enough(self, good: BoolArray, helps: bool, there: BoolArray) -> BoolArray:
         """Return the states (S,) with good rows among those that are there: all, or one if enough.
@@ -171,7 +163,7 @@ class Game:
         """
         q = np.full(self.model.rows, -self.agent * np.inf)
         with np.errstate(all="ignore"):
-            for batch in self.rows.batches(rows):
+            for batch in self.batches(rows):
                 there = _possible(batch, value)
                 base = there.min(axis=1)
                 wide, towards = self._seen(there - base[:, None], side), -self.nature * side
@@ -200,10 +192,10 @@ class Game:
         """Return nature's best mean of values (K,) in fractions, rounded to a side, or `bound`."""
         with suppress(Undecided, OverflowError, ValueError):
             best = float((self.nature * values).max() * self.nature)
-            if self.rows.can(row, values == best, None):
+            if self.can(row, values == best, None):
                 return best
             numbers = [(-self.nature * Fraction(x),) for x in values.tolist()]
-            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), numbers)[0]
+            mean = -self.nature * self.exact.minimum(self.ids(row), numbers)[0]
             number = float(mean)
             fits = side * Fraction(number) >= side * mean
             return number if fits else math.nextafter(number, side * math.inf)
@@ -214,7 +206,7 @@ class Game:
         result = np.full(self.model.rows, UNKNOWN, dtype=np.int8)
         left = FRACTIONS
         with np.errstate(all="ignore"):
-            for batch in self.rows.batches(rows):
+            for batch in self.batches(rows):
                 result[batch.rows], faint = self._by_floats(batch, bound, side, discount)
                 doubts = batch.rows[(result[batch.rows] == UNKNOWN) | faint][:left]
                 left -= len(doubts)
@@ -229,7 +221,7 @@ class Game:
     ) -> tuple[AnyArray, BoolArray]:
         """Return signs (b,), and which may be gains that floats cannot tell from nothing."""
         rows, there = batch.rows, _possible(batch, bound)
-        here = bound[self.rows.state[rows]]
+        here = bound[self.state[rows]]
         infinite = np.isposinf(there)
         near = np.where(infinite & (side < 0), FAR, there) - here[:, None]
 
@@ -271,30 +263,30 @@ class Game:
 
         By which successors are possible, if that tells, else by fractions.
         """
-        can, helps, successors = self.rows.can, self.nature == -side, self.rows.successors(row)
+        helps, successors = self.nature == -side, self.successors(row)
         there = bound[successors]
         hits = np.zeros(len(there), dtype=np.int64) if hit is None else 1 * hit[successors]
         paid = Fraction(float(self.reward[row])) + Fraction(float(self.rest[row]))
         # what successors are worth that gain nothing; floats compare with it as with its rounding
-        even = (Fraction(float(bound[self.rows.state[row]])) - paid) / Fraction(discount)
+        even = (Fraction(float(bound[self.state[row]])) - paid) / Fraction(discount)
         near = float(max(min(even, LARGEST), -LARGEST))
         tie = (Fraction(near) > even) - (Fraction(near) < even)
         signs = -side * np.where(there == near, tie, 1 * (there > near) - (there < near))
         signs = np.where(signs == 0, hits, signs)
         with suppress(Undecided):
-            if helps and can(row, signs >= 0, signs > 0):
+            if helps and self.can(row, signs >= 0, signs > 0):
                 return GAIN
-            if not helps and not can(row, None, signs < 0):
-                return HOLD if can(row, signs == 0, None) else GAIN
+            if not helps and not self.can(row, None, signs < 0):
+                return HOLD if self.can(row, signs == 0, None) else GAIN
             if not (signs > 0).any():
-                return HOLD if helps and can(row, signs == 0, None) else FAIL
+                return HOLD if helps and self.can(row, signs == 0, None) else FAIL
         turn = -1 if helps else 1
         gains = [  # how many times infinity, what is left, and hits
             (0, side * (even - Fraction(x)), k) if math.isfinite(x) else (sign, 0, k)
             for x, sign, k in zip(there.tolist(), signs.tolist(), hits.tolist(), strict=True)
         ]
         numbers = [tuple(turn * Fraction(part) for part in gain) for gain in gains]
-        least = self.rows.exact.minimum(self.rows.ids(row), numbers)
+        least = self.exact.minimum(self.ids(row), numbers)
         best = next((turn * x for x in least if x), Fraction(0))
         return GAIN if best > 0 else FAIL if best < 0 else HOLD
 
@@ -311,7 +303,7 @@ def long_run(
     turned = copy(game)
     turned.agent, turned.nature = side * game.agent, side * game.nature
     u, h = side * bound, side * bias
-    model, state = game.model, game.rows.state
+    model, state = game.model, game.state
     turned.reward = turned.rest = np.zeros(model.rows)
     climbs = turned.signs(u, 1, 1.0, game.allowed)
     todo = game.allowed & (climbs != GAIN)

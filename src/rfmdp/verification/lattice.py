@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.checker import REWARDED, SolutionChecker, Step, exceeds
+from rfmdp.verification.checker import REWARDED, SolutionChecker, Step, exceeds, side_name
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import FORBIDDEN, Lattice
 from rfmdp.verification.lattice_steps import Contraction, Rows, Sides
@@ -70,19 +70,17 @@ class LatticeChecker(SolutionChecker):
                 short, wrong = (
                     exceeds(claim, values[end], side, self.turned) for end in (side, -side)
                 )
-                self._note(short, short & ~wrong, side, how)
-
-    def _note(self, short: BoolArray, unknown: BoolArray, side: int, how: str) -> None:
-        name = "upper" if self.turned * side > 0 else "lower"
-        self.verdict.states(~short, f"{name} bound {how}", unknown)
+                what = f"{side_name(self.turned * side)} bound {how}"
+                self.verdict.states(~short, what, short & ~wrong)
 
     def _reached(self, before: list[Step]) -> None:
         """Check bounds around a value without a last step."""
         need(not before, "objective: must count from the first step")
+        levels = self.model.levels
         if self.discount < 1.0:
             far: float | None = 1.0 / (1.0 - self.discount)
-        elif self.model.levels is not None and self.stop[self.model.still].all():
-            self._level_by_level(int(self.model.levels.max()))
+        elif levels is not None and self.stop[self.model.stuck | self.model.level_states(0)].all():
+            self._level_by_level(int(levels.max()))
             return
         else:
             if self.probability:  # a play has also ended where it can never come to the target
@@ -166,9 +164,10 @@ class LatticeChecker(SolutionChecker):
         for side, bound in ((1, upper), (-1, lower)):
             bounds = claim.bounds.get(self.turned * side)
             if bounds is not None:
-                self._note(~proven[side], ~proven[side], side, "by induction")
+                what = f"{side_name(self.turned * side)} bound"
+                self.verdict.states(proven[side], f"{what} by induction", ~proven[side])
                 beyond = exceeds(bounds, bound, side, self.turned)
-                self._note(beyond, beyond, side, "from its proof")
+                self.verdict.states(~beyond, f"{what} from its proof", beyond)
 
     def _kept(self, bound: FloatArray) -> BoolArray:
         """Return where (S,) T(bound) <= bound is proven; where a play is over nothing is asked.

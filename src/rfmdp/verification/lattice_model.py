@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from rfmdp.ragged import entries, segment_lengths
-from rfmdp.record import Provenance
+from rfmdp.record import Provenance, texts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import Fields, field, names, need, texts, variables
+from rfmdp.verification.fields import Fields, field, names, need, variables
 from rfmdp.verification.sets import BOX, LP, Sets, excess, read_sets
 
 FORBIDDEN = -1  # in place of a move
@@ -79,12 +79,8 @@ class Lattice:
     @property
     def sizes(self) -> dict[str, int]:
         """What there is how many times, for people."""
-        return {
-            "state": self.states,
-            "factor": len(self.factors),
-            "action": self.actions,
-            "marginal": len(self.sets.kind),
-        }
+        counts = self.states, len(self.factors), self.actions, len(self.sets.kind)
+        return dict(zip(("state", "factor", "action", "marginal"), counts, strict=True))
 
     @property
     def variables(self) -> dict[str, AnyArray]:
@@ -179,15 +175,8 @@ class Lattice:
         return where
 
     def level_states(self, level: int) -> BoolArray:
-        """Return the states of a level, (S,); none if there are no levels."""
-        first = self.factors[0].size
-        holds = np.zeros(first, dtype=np.bool_) if self.levels is None else self.levels == level
-        return np.repeat(holds, self.states // first)
-
-    @property
-    def still(self) -> BoolArray:
-        """The states (S,) that are stuck, or in which a clock has come to its end."""
-        return self.stuck | self.level_states(0)
+        """Return the states of a level of the clock, (S,)."""
+        return np.repeat(self.levels == level, self.states // self.factors[0].size)
 
     @cached_property
     def faint(self) -> bool:
@@ -221,7 +210,12 @@ class Lattice:
         return chosen, successors
 
 
-def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance | None) -> Lattice:
+def origin(header: Mapping[str, Any]) -> Provenance | None:
+    """Return where the file says that the model comes from."""
+    return Provenance.from_json(header["provenance"]) if "provenance" in header else None
+
+
+def read_lattice(header: Mapping[str, Any], fields: Fields) -> Lattice:
     """Return a model whose arrays fit together."""
     sets = read_sets(fields.within("marginals.")).settled()
     need((sets.kind != LP).all(), "marginals: must not be Lp balls here")
@@ -264,7 +258,7 @@ def read_lattice(header: Mapping[str, Any], fields: Fields, origin: Provenance |
     }
     return Lattice(
         ranges, radix, _weights(order, radix), factors, move_sets, target_ptr, targets, sets,
-        actions, initial, labels, rewards, field(header, "formulas", dict), origin,
+        actions, initial, labels, rewards, field(header, "formulas", dict), origin(header),
     )  # fmt: skip
 
 

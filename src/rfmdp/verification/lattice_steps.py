@@ -18,8 +18,8 @@ many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ class _Part:
     actions: IntArray  # whose moves were the same so far
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class Rows(NamedTuple):
     """Rows and their bounds for nature who minimises."""
 
     states: IntArray  # (N,)
@@ -122,9 +121,7 @@ class Contraction:
                     rows = rows.take(~wide)
                 enter(rows)
         if loose:  # rows whose sides differ are written out, if they may be better, or of the rule
-            rows = Rows(
-                *(np.concatenate([getattr(r, f.name) for r in loose]) for f in fields(Rows))
-            )
+            rows = Rows(*map(np.concatenate, zip(*loose, strict=True)))
             self._written = 0
             ruled = rule[rows.states] == rows.actions
             for some in (rows.take(ruled), rows.take(~ruled)):

@@ -25,11 +25,12 @@ import numpy as np
 from scipy import special
 
 from rfmdp.ragged import entries, segment, segment_lengths
+from rfmdp.record import inside
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.checker import Verdict
 from rfmdp.verification.fields import Fields, field, is_number, need, number
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
+from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets, Undecided
 
 SOURCES = {  # what has to be stated of each
     "simulation": (), "environment": ("markov", "resets"), "log": ("recorded",),
@@ -61,16 +62,14 @@ def check_run(
     if "solution" not in header:
         verdict.unproven.append("the run has no solution: nothing is guaranteed")
         return
-    inside = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
-    claim = read_claim(field(header, "solution", dict), inside)
+    claim = read_claim(field(header, "solution", dict), inside("solution/", arrays))
     run = _Run(header, Fields(arrays), claim, verdict)
     try:
         run.check_model()
-    except NotChecked as what:
+    except Undecided as what:
         verdict.unproven.append(f"{what}: not checked here")
     check_solution(claim)
     run.check_guarantee()
-    run.check_mean()
 
 
 class _Run:
@@ -214,35 +213,33 @@ class _Run:
         return np.maximum(least, lower), np.minimum(most, upper)
 
     def check_guarantee(self) -> None:
-        """Check that the last guarantee is the solution's, against nature, with its policy."""
+        """Check that the last guarantee is the solution's, against nature, with its policy.
+
+        A mean over random starts is less, by a test of every initial state and greedily.
+        """
         claim, agent, last = self.claim, self.claim.agent, self.history[-1]
         named = field(self.header, "agent", str)
         need(named == ("MAX" if agent > 0 else "MIN"), "agent: not the solution's")
         self.note(claim.nature == -agent, "nature is against the agent")
         guarantee, optimistic = number(last, "guarantee"), number(last, "optimistic")
         need(-agent in claim.bounds, "solution: must prove the side of the guarantee")
-        at = agent * claim.bounds[-agent][claim.written.initial]
-        self.note(bool(agent * guarantee <= at.min()), "guarantee is the solution's")
+        values = agent * claim.bounds[-agent][claim.written.initial]
+        self.note(bool(agent * guarantee <= values.min()), "guarantee is the solution's")
         self.note(not agent * guarantee > agent * optimistic, "guarantee within the optimistic")
         rows = self.fields.integers("policy", ndim=2)
         self.note(np.array_equal(rows, claim.policy), "policy is the solution's")
-
-    def check_mean(self) -> None:
-        """Check the mean over random starts, by a test of every initial state and greedily."""
-        mean, claim = number(self.header, "mean_guarantee"), self.claim
+        mean = number(self.header, "mean_guarantee")
         counts = self.fields.integers("starts").astype(np.float64)
         if not len(counts):
             need(math.isnan(mean), "mean_guarantee: there must be none without starts")
             return
-        states = claim.written.initial
-        need(len(counts) == len(states), f"starts: must have {len(states)} entries")
+        need(len(counts) == len(values), f"starts: must have {len(values)} entries")
         need((counts >= 0.0).all(), "starts: must not be negative")
-        values = claim.agent * claim.bounds[-claim.agent][states]
         delta = np.full(len(counts), self.shares[2] / len(counts))
         total = np.full_like(counts, counts.sum())
         begun = Trials(counts[None], total[None] * (delta > 0.0), delta, mixture)
         least = least_mean(values, begun.least(), 1.0 - begun.misses.least())
-        self.note(claim.agent * mean <= least, "mean over starts from their counts")
+        self.note(agent * mean <= least, "mean over starts from their counts")
 
 
 def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> float | Fraction:
@@ -261,10 +258,6 @@ def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> floa
         left -= more
         mean += (Fraction(lower[i]) + more) * Fraction(min(values[i], finite.max()))
     return mean
-
-
-class NotChecked(Exception):
-    """Something that this checker does not know."""
 
 
 def clopper_pearson(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
@@ -294,7 +287,7 @@ def kind_of(settings: Mapping[str, Any], name: str, kinds: Collection[str]) -> s
     """Return the kind of a setting, which must be one of those that this checker knows."""
     kind: str = field(field(settings, name, dict), "kind", str)
     if kind not in kinds:
-        raise NotChecked(f"{name} {kind!r:.40}")
+        raise Undecided(f"{name} {kind!r:.40}")
     return kind
 
 
@@ -354,7 +347,7 @@ def sets_hold(
             samples = np.repeat(seen.reshape(len(looks), len(ids), size).sum(axis=2), size, axis=1)
             rejects = TESTS[test]
             if rejects is None:
-                raise NotChecked(f"confidence set {test} for boxes")
+                raise Undecided(f"confidence set {test} for boxes")
             trials = Trials(seen, samples * (spent > 0.0), spent, rejects)
             bounds = sets.lower[at], sets.upper[at]
             fine[ids] = _boxes_hold(bounds, trials, (prior[0][at], prior[1][at]), size)
@@ -386,7 +379,7 @@ def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, test: str) ->
     if sets.kind[j] == SINGLETON:
         return False
     if sets.kind[j] != L1 or test != "weissman":
-        raise NotChecked(f"a set of kind {sets.kind[j]} by {test}")
+        raise Undecided(f"a set of kind {sets.kind[j]} by {test}")
     nominal, radius = sets.nominal[segment(sets.ptr, j)], float(sets.radius[j])
     counts = looks[-1:, segment(sets.ptr, j)].sum(axis=0)
     n = int(counts.sum())

@@ -7,8 +7,8 @@ added are bounds from above:
 singleton, polytope  the least of its corners
 box, L1              the layers of v, each with the least probability of what reaches it (Choquet)
 
-See `LpBalls` for the duals of Lp balls. For these `Axis.point` gives a distribution with nearly the
-least mean, and how far at most (in L1) a member is from it: from above.
+Lp balls have no short formula (`Axis._dual`). For these `Axis.point` gives a distribution with
+nearly the least mean, and how far at most (in L1) a member is from it: from above.
 """
 
 from __future__ import annotations
@@ -112,10 +112,6 @@ class Axis:
         """Where (B,) weights have too few digits."""
         return self.sets.faint[self.ids]
 
-    def _balls(self) -> LpBalls:
-        exponent = self.sets.sets.exponent[self.ids]
-        return LpBalls(self.sets.centre[self._at], self.sets.radius[self.ids], exponent)
-
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
         """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
         if self.kind in (SINGLETON, POLYTOPE):
@@ -128,7 +124,7 @@ class Axis:
         else:
             lines = v.reshape(-1, self.size)
             axis = self.take(np.repeat(np.arange(len(v)), v.shape[1]))
-            bound = axis._attained(lines) if side > 0.0 else axis._balls().least(lines)
+            bound = axis._attained(lines) if side > 0.0 else axis._dual(lines)
             bound = bound.reshape(v.shape[:2])
         return bound if side > 0.0 else np.fmax(bound, v.min(axis=2))  # a bound, too, and exact
 
@@ -213,7 +209,7 @@ class Axis:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
             return self.corners[np.arange(len(v)), best], 0.0 * off
         if self.kind == LP:
-            return self._balls().point(v), off
+            return self._inner(v), off
         order = np.argsort(v, axis=1, kind="stable")
         weights = np.pad(self._layers(order[:, None], 0.0)[0][:, 0], ((0, 0), (1, 1)))
         weights[:, 0] = 1.0
@@ -221,65 +217,62 @@ class Axis:
         np.put_along_axis(p, order, np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), axis=1)
         return p, self.size * off
 
+    @cached_property
+    def _ball(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Centres (B, X), radii (B,) and exponents q, 1 < q < infinity, of Lp balls."""
+        exponent = self.sets.sets.exponent[self.ids]
+        return self.sets.centre[self._at], self.sets.radius[self.ids], exponent
 
-@dataclass(slots=True, eq=False)
-class LpBalls:
-    """Balls of an exponent q, 1 < q < infinity, one per row, of values (B, X).
+    def _dual(self, v: FloatArray) -> FloatArray:
+        """Return (B,): no more than the least mean of values (B, X) over Lp balls.
 
-    Their least mean has no short formula. `least` is the value of a dual solution, less what
-    rounding can do to it. Any dual solution will do, so none has to be found exactly:
+        It is the value of a dual solution, less what rounding can do to it:
 
-        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
-    """
-
-    centre: FloatArray  # (B, X)
-    radius: FloatArray  # (B,)
-    exponent: FloatArray  # (B,)
-
-    def least(self, v: FloatArray) -> FloatArray:
-        """Return (B,): no more than the least mean.
+            max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
 
         Any w <= v - t proves it, so only the norm of w has to be known: powers are right to 4 u and
         what their ratios are off by counts once after the root, as do the X terms of the sum; the
         rounded exponents 1/q and q' cost ln X <= X times 3 u. That is less than 4 slack(X).
         """
         _, level, pace = self._rim(v)
-        q = self.exponent
+        centre, radius, q = self._ball
         error = 4.0 * slack(v.shape[1])
         above = v - level[:, None]
         best = v.min(axis=1)
-        cap = (self.centre / pace[:, None]) ** (q[:, None] - 1.0)
+        cap = (centre / pace[:, None]) ** (q[:, None] - 1.0)
         for w in (np.minimum(above, cap), above):
-            lost = self.radius * _norm(np.abs(w), q / (q - 1.0))
-            terms = self.centre * w
+            lost = radius * _norm(np.abs(w), q / (q - 1.0))
+            terms = centre * w
             size = np.abs(terms).sum(axis=1) + np.abs(above).max(axis=1) + np.abs(level) + lost
             best = np.fmax(best, level + (terms.sum(axis=1) - lost) - (error * size + TINY))
         return np.asarray(best)
 
-    def point(self, v: FloatArray) -> FloatArray:
-        """Return (B, X), within rounding of members, with nearly the least mean.
+    def _inner(self, v: FloatArray) -> FloatArray:
+        """Return (B, X), within rounding of members of Lp balls, with nearly the least mean.
 
         From the point of `_rim` back to the centre, which is a member: norms shrink as fast.
         """
+        centre, radius, exponent = self._ball
         p = self._rim(v)[0]
         p = p / p.sum(axis=1, keepdims=True)
-        room = 2.0 * slack(p.shape[1]) * (1.0 + self.radius)
-        distance = _norm(np.abs(p - self.centre), self.exponent)
-        back = 1.0 - np.fmin(np.fmax((self.radius - room) / distance, 0.0), 1.0)
-        return np.asarray(p + back[:, None] * (self.centre - p))
+        room = 2.0 * slack(p.shape[1]) * (1.0 + radius)
+        distance = _norm(np.abs(p - centre), exponent)
+        back = 1.0 - np.fmin(np.fmax((radius - room) / distance, 0.0), 1.0)
+        return np.asarray(p + back[:, None] * (centre - p))
 
     def _rim(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
+        centre, radius, exponent = self._ball
         least, span = v.min(axis=1), np.ptp(v, axis=1)
         unit = np.where(span > 0.0, span, 1.0)
         scaled = (v - least[:, None]) / unit[:, None]
         scaled[scaled < VAGUE] = 0.0  # makes it no larger: logarithms of subnormals are wild
-        power = 1.0 / (self.exponent[:, None] - 1.0)
+        power = 1.0 / (exponent[:, None] - 1.0)
         level = np.full(len(v), 0.5)
 
         def at(pace: FloatArray, level: FloatArray) -> FloatArray:
             d = scaled - level[:, None]
-            moved = self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power
+            moved = centre - pace[:, None] * np.sign(d) * np.abs(d) ** power
             return np.asarray(np.maximum(moved, 0.0))
 
         def rim(pace: FloatArray) -> FloatArray:
@@ -292,8 +285,8 @@ class LpBalls:
             return p
 
         def beyond(log_pace: FloatArray) -> FloatArray:
-            distance = _norm(np.abs(rim(np.exp2(log_pace)) - self.centre), self.exponent)
-            return np.log(np.fmax(distance, TINY)) - np.log(np.fmax(self.radius, TINY))
+            distance = _norm(np.abs(rim(np.exp2(log_pace)) - centre), exponent)
+            return np.log(np.fmax(distance, TINY)) - np.log(np.fmax(radius, TINY))
 
         pace = np.exp2(_root(beyond, np.zeros(len(v)), (-80.0, 80.0), RIM))
         p = rim(pace)

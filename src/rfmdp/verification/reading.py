@@ -10,11 +10,11 @@ import numpy as np
 
 from rfmdp.errors import FileError
 from rfmdp.ragged import entries, segment_lengths, segment_product, starts
-from rfmdp.record import Provenance
+from rfmdp.record import Provenance, texts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.automata import PathClaim, read_path
-from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts, variables
-from rfmdp.verification.lattice_model import Lattice, read_lattice
+from rfmdp.verification.fields import Fields, field, is_number, names, need, variables
+from rfmdp.verification.lattice_model import Lattice, origin, read_lattice
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
 
@@ -31,8 +31,6 @@ WORDS = {
     "status": ("CERTIFIED", "GAP_OPEN", "SWEEP_LIMIT", "TIME_LIMIT", "INTERRUPTED"),
     "measure": ("RELATIVE", "ABSOLUTE"), "subject": ("optimum", "policy"),
 }  # fmt: skip
-NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount",
-          "BudgetUntil": "budget"}  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +107,7 @@ class Claim:
         """The model, whose transitions must be written out."""
         model = self.model
         if isinstance(model, Lattice):
-            raise Fault("model: its transitions must be written out here")
+            raise FileError("model: its transitions must be written out here")
         return model
 
     @property
@@ -178,16 +176,8 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
         {name: fields.booleans(f"label.{i}", states) for i, name in enumerate(labels)},
         {name: (fields.payments(f"state_reward.{i}", states),
                 fields.payments(f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
-        _variables(header, fields, states), field(header, "formulas", dict), _provenance(header),
+        _variables(header, fields, states), field(header, "formulas", dict), origin(header),
     )  # fmt: skip
-
-
-def _provenance(header: Mapping[str, Any]) -> Provenance | None:
-    """Return where the file says that the model comes from."""
-    try:
-        return Provenance.from_json(header["provenance"]) if "provenance" in header else None
-    except FileError as error:
-        raise Fault(str(error)) from None
 
 
 def _variables(header: Mapping[str, Any], fields: Fields, states: int) -> dict[str, AnyArray]:
@@ -208,7 +198,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     described, within = field(header, "model", dict), fields.within("model.")
     model: Model | Lattice
     if described.get("kind") == "lattice":
-        model = read_lattice(described, within, _provenance(described))
+        model = read_lattice(described, within)
     else:
         model = read_model(described, within)
     objective = field(header, "objective", dict)
@@ -276,11 +266,11 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(kind in OBJECTIVES, "objective: unknown")
     known = {"type", *OBJECTIVES[kind]}
     need(set(objective) <= known, f"objective: only {sorted(known)} belong to {kind}")
-    need(NEEDED.get(kind, "type") in objective, f"objective: {NEEDED.get(kind)} is missing")
     earliest, latest = objective.get("earliest", 0), objective.get("latest")
-    for name in ("earliest", "steps", "step", "budget", "latest"):
-        count = 0 if name == "latest" and latest is None else objective.get(name, 0)
-        need(type(count) is int and count >= 0, f"{name}: must be a number of steps")
+    for name in known & {"earliest", "steps", "step", "budget", "latest"}:
+        count = objective.get(name, 0 if name == "earliest" else None)
+        open_end = name == "latest" and count is None
+        need(open_end or (type(count) is int and count >= 0), f"{name}: must be a number of steps")
     need(latest is None or earliest <= latest, "earliest: must be <= latest")
     discount = objective.get("discount", 1.0)
     need(is_number(discount) and 0.0 < discount <= 1.0, "discount: must lie in (0, 1]")

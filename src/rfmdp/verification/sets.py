@@ -174,7 +174,7 @@ def _check_corners(sets: Sets) -> None:
 
 
 class Undecided(Exception):
-    """These means do not tell."""
+    """These means do not tell, or do not know something that the text names."""
 
 
 class ExactSet:
@@ -297,11 +297,6 @@ class ExactSet:
             faces.append(box_vertices(low, high))
         return list(itertools.chain(*faces)) if all(faces) else []
 
-    @cached_property
-    def whole_vertices(self) -> tuple[Objects, int]:
-        """The vertices (V, X) in whole numbers, and what stands for one."""
-        return _whole(self.vertices)
-
 
 def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
     """Return the points of a box where all entries but one are at a bound; none if too many."""
@@ -381,31 +376,21 @@ class ExactRows:
         count = math.prod(len(self[ids[i]].vertices) for i in order[:-1])
         if not 0 < count <= MOST_PRODUCTS:
             raise Undecided
-        numbers, one = _whole(values)
-        tensor = numbers.reshape(*(self[j].size for j in ids), -1)
-        least = self._least([ids[i] for i in order], tensor.transpose(*order, len(ids)))
-        one *= math.prod(self[ids[i]].whole_vertices[1] for i in order[:-1])
-        return tuple(Fraction(x) / one for x in least)
+        tensor = np.array(values, dtype=object).reshape(*(self[j].size for j in ids), -1)
+        return self._least([ids[i] for i in order], tensor.transpose(*order, len(ids)))
 
     def _least(self, ids: list[int], tensor: Objects) -> Numbers:
-        """Return the least mean times what whole vertices of all sets but the last stand for."""
+        """Return the least mean; all vertices of all sets but the last are tried."""
         if not ids:
             return tuple(tensor)
         if len(ids) == 1:
             return self[ids[0]].minimum(tensor)
-        weights = self[ids[0]].whole_vertices[0]
+        weights = np.array(self[ids[0]].vertices, dtype=object)
         return min(self._least(ids[1:], np.tensordot(p, tensor, (0, 0))) for p in weights)
 
 
 def _fractions(numbers: FloatArray) -> Vector:
     return [Fraction(x) for x in numbers.tolist()]
-
-
-def _whole(table: Sequence[Sequence[Fraction]]) -> tuple[Objects, int]:
-    """Return fractions as multiples, whole numbers, of a unit fraction, and its denominator."""
-    one = math.lcm(*(x.denominator for line in table for x in line))
-    return np.array([[x.numerator * (one // x.denominator) for x in line] for line in table],
-                    dtype=object), one  # fmt: skip
 
 
 def _mask(held: Iterable[object]) -> int:

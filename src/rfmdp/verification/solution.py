@@ -17,10 +17,10 @@ import numpy as np
 
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.files import load_record, record_of
-from rfmdp.record import Record
+from rfmdp.record import Record, inside
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.checker import SolutionChecker, Verdict
-from rfmdp.verification.fields import Fault, field
+from rfmdp.verification.fields import field
 from rfmdp.verification.lattice import LatticeChecker
 from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.reading import Claim, read_claim
@@ -67,16 +67,15 @@ def verify(
         prefix = "model." if kind == "solution" else "model/"
         if "model" not in header:
             header, prefix = header["solution"], "solution/model."
-        within = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-        inside = header["model"], within
-        differs = _differences(inside, record_of(model)[1:], learned=kind != "solution")
+        ours = header["model"], inside(prefix, arrays)
+        differs = _differences(ours, record_of(model)[1:], learned=kind != "solution")
         where = f": {', '.join(differs)}" if differs else ""
         verdict.note(not differs, "model as it was built again", where)
     return verdict
 
 
 def _differences(
-    inside: tuple[Mapping[str, Any], Mapping[str, AnyArray]],
+    ours: tuple[Mapping[str, Any], Mapping[str, AnyArray]],
     built: tuple[Mapping[str, Any], Mapping[str, AnyArray]],
     learned: bool,
 ) -> list[str]:
@@ -84,14 +83,14 @@ def _differences(
 
     A learned model has its own sets, outcomes and rewards, and perhaps one state more.
     """
-    names, arrays = set(inside[0]) | set(built[0]), set(inside[1]) | set(built[1])
+    names, arrays = set(ours[0]) | set(built[0]), set(ours[1]) | set(built[1])
     names.discard("provenance")
     if learned:
         names &= {"actions", "labels", "variables"}
         arrays = {name for name in arrays if name in LEARNED or name.startswith("label.")}
-    differs = [name for name in names if inside[0].get(name) != built[0].get(name)]
+    differs = [name for name in names if ours[0].get(name) != built[0].get(name)]
     for name in arrays:
-        here, there = (side[1].get(name, np.empty(0)) for side in (inside, built))
+        here, there = (side[1].get(name, np.empty(0)) for side in (ours, built))
         here = here[: len(there)] if learned else here
         if not np.array_equal(here, there, equal_nan=there.dtype.kind == "f"):
             differs.append(name)
@@ -124,7 +123,9 @@ def verdict_of(
             check_run(header, arrays, verdict, check_solution)
             beta = field(field(header, "settings", dict), "beta", int, float)
             verdict.claims.append(("learned", f"from samples, with error probability {beta:g}"))
-    except Fault as fault:  # every field is looked at before it is used: others are our mistakes
+    except (
+        FileError
+    ) as fault:  # every field is looked at before it is used: others are our mistakes
         verdict.failed.append(str(fault))
     return verdict
 

@@ -19,6 +19,7 @@ from rfmdp.types import AnyArray, BoolArray
 from rfmdp.verification.fields import need
 from rfmdp.verification.lattice_model import Lattice
 from rfmdp.verification.reading import Claim, Model, labelled
+from rfmdp.verification.sets import Undecided
 
 PROBABILITIES = ("Parity", "Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
 LONGEST = 200  # characters of a text of the file that are shown
@@ -60,10 +61,22 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
         ("model", ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts)),
         ("property", _property(claim)),
     ]
-    lines += _formula(claim)
-    for name, states in claim.states.items():
-        if claim.path is None and claim.objective.get(name) is None:
-            lines.append((name, f"{states.sum():,} of {model.states:,} states{_told(claim, name)}"))
+    if claim.path is not None:
+        for text, listed in claim.path.atoms:
+            means = _means(claim.path.base, text, listed, "atom")
+            known = "those that the text means" if means else "as listed; not checked"
+            sizes = f"{listed.sum():,} of {claim.path.base.states:,} states"
+            lines.append(("atom", f"{_plain(text)}: {sizes}, {known}"))
+        made = "as the file has it: the claim is about this automaton"
+        lines.append(("automaton", made if claim.path.supplied else "made again from the formula"))
+    for name, states in claim.states.items() if claim.path is None else ():
+        if claim.objective.get(name) is None:
+            text = claim.texts.get(name, "")
+            known = f"as listed; not checked: the file calls them {_plain(text)}"
+            if _means(model, text, states, name):
+                known = "those that the text means"
+            known = known if text else "as listed"
+            lines.append((name, f"{states.sum():,} of {model.states:,} states, {known}"))
     measure = "absolute" if claim.absolute else "relative"
     lines.append(("method", f"{_plain(claim.method)}, {measure} precision {claim.precision:g}"))
     lines.append(("status", claim.status.lower().replace("_", " ")))
@@ -84,21 +97,6 @@ def _property(claim: Claim) -> str:
     kind = "S" if claim.kind == "LongRunShare" else kind
     sides = "".join("max" if side > 0 else "min" for side in (claim.agent, claim.nature))
     return f"{kind}{sides}=? [ {_path(claim)} ]"
-
-
-def _formula(claim: Claim) -> list[tuple[str, str]]:
-    """Return what is known of the parts of a path formula."""
-    if claim.path is None:
-        return []
-    base, lines = claim.path.base, []
-    for text, listed in claim.path.atoms:
-        means = _means(base, text, listed, "atom")
-        known = "those that the text means" if means else "as listed; not checked"
-        sizes = f"{listed.sum():,} of {base.states:,} states"
-        lines.append(("atom", f"{_plain(text)}: {sizes}, {known}"))
-    made = "as the file has it: the claim is about this automaton"
-    how = made if claim.path.supplied else "made again from the formula"
-    return [*lines, ("automaton", how)]
 
 
 def _path(claim: Claim) -> str:
@@ -132,16 +130,8 @@ def _states(claim: Claim, name: str) -> str:
     return _plain(text) if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({_plain(text)})"
 
 
-def _told(claim: Claim, name: str) -> str:
-    """Return what is known of a set of states beside its size."""
-    text = claim.texts.get(name, "")
-    if _means(claim.model, text, claim.states[name], name):
-        return ", those that the text means"
-    return ", as listed" + (f"; not checked: the file calls them {_plain(text)}" if text else "")
-
-
 def _means(model: Model | Lattice, text: str, listed: BoolArray, name: str) -> bool:
-    """Return whether a text is evaluated here, and means the listed states, or it is a `Fault`."""
+    """Return whether a text is evaluated here; one that means other states is a `FileError`."""
     states = meaning(model, text)
     same = states is None or bool((states == listed).all())
     need(same, f"{name}: the text {_plain(text)} means other states than those that are listed")
@@ -172,21 +162,17 @@ def _plain(text: object) -> str:
     return shown if shown.isprintable() else repr(shown)
 
 
-class NotEvaluated(Exception):
-    """A text with more in it than is known here."""
-
-
 def meaning(model: Model | Lattice, text: str) -> BoolArray | None:
     """Return where (S,) a text holds; None if it is not evaluated here.
 
     Raises
     ------
-    Fault
+    FileError
         If it names a label that the model does not have.
     """
     try:
         value = _evaluated(model, text, 0)
-    except NotEvaluated:
+    except Undecided:
         return None
     return value if value.dtype == np.bool_ else None
 
@@ -199,15 +185,15 @@ def _parser() -> lark.Lark:
 def _evaluated(model: Model | Lattice, text: str, depth: int) -> AnyArray:
     """Return the values (S,) of a text, which is nested in others so deep."""
     if len(text) > EVALUATED:
-        raise NotEvaluated
+        raise Undecided
     try:
         tree = _parser().parse(text)
     except lark.exceptions.LarkError:
-        raise NotEvaluated from None
+        raise Undecided from None
 
     def value(tree: lark.ParseTree, depth: int) -> AnyArray:
         if depth > DEEPEST:
-            raise NotEvaluated
+            raise Undecided
         if isinstance(tree, lark.Token):
             return np.full(model.states, _named(model, tree, depth))
         *left, sign, right = tree.children
@@ -215,7 +201,7 @@ def _evaluated(model: Model | Lattice, text: str, depth: int) -> AnyArray:
         operands = [value(child, depth + 1) for child in (*left, right)]
         types = {operand.dtype == np.bool_ for operand in operands}
         if types not in ({True}, {False}) or logical not in (None, *types):
-            raise NotEvaluated
+            raise Undecided
         return function(*operands)
 
     return value(tree, depth)
@@ -237,4 +223,4 @@ def _named(model: Model | Lattice, token: lark.Token, depth: int) -> AnyArray | 
     if isinstance(content, bool | float) or (isinstance(content, int) and abs(content) < 2**53):
         value: float = content
         return value
-    raise NotEvaluated
+    raise Undecided
