@@ -8,9 +8,8 @@ from hypothesis import given, strategies as st
 
 from examples import half, quarter
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.exact import Exact, VertexEnumeration
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, Sequential, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, LinfBall, LpBall, Singleton
 from row_problems import RowProblem, boxes, joined_model, row_problems

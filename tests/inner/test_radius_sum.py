@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.packing import APART, zeros_apart
 from rfmdp.inner.protocol import Side
-from rfmdp.inner.relaxations import RadiusSum
+from rfmdp.inner.solvers import RadiusSum
 from rfmdp.objective import MAX, MIN
 from rfmdp.rounding import CURVED_TERMS, TERM
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton

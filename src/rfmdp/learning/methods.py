@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
-from rfmdp.inner.relaxations import IntervalArithmetic, RadiusSum
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, RadiusSum
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman, mixture
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.setup import Budget

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.lattice import LatticeMDP
 from rfmdp.model.lattice_rows import written_out
 from rfmdp.objective import MIN
