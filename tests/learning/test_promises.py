@@ -28,8 +28,7 @@ from rfmdp.outer.solution import Status
 from rfmdp.policies.explain import explain
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
-from rfmdp.sources.log.source import read_log
-from rfmdp.sources.log.tables import table_of
+from rfmdp.sources.log.source import read_log, table_of
 from rfmdp.sources.simulator import record
 from rfmdp.sources.source import Source, Structure
 

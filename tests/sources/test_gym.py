@@ -19,8 +19,7 @@ from rfmdp.learning.methods import (
     RewardRange,
     StopWhen,
 )
-from rfmdp.sources.gym.models import known_table
-from rfmdp.sources.gym.spaces import actions_of, entries_of, read
+from rfmdp.sources.gym.models import actions_of, entries_of, known_table, read
 from rfmdp.sources.simulator import Trajectories, record
 from rfmdp.sources.transitions import Tally
 

@@ -12,9 +12,8 @@ from learning.tiny import identified
 from rfmdp.errors import DataError, FileError, UnsupportedError
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.log import tables
-from rfmdp.sources.log.source import read_log
-from rfmdp.sources.log.tables import table_of, write_log
+from rfmdp.sources.log import source as log_source
+from rfmdp.sources.log.source import read_log, table_of, write_log
 from rfmdp.sources.simulator import record
 from rfmdp.sources.transitions import Tally
 
@@ -36,7 +35,7 @@ def table():
 @pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
 def test_counts_are_those_of_the_transitions(granularity, monkeypatch):
     """A log of a simulation gives the counts of its transitions, one by one, in any batches."""
-    monkeypatch.setattr(tables, "BATCH", 7)
+    monkeypatch.setattr(log_source, "BATCH", 7)
     truth = machines()
     data = record(truth, None, 9, 50, seed=4)
     counted = identified(truth, granularity).model

@@ -238,12 +238,10 @@ def saving_place(
 def _as_source(value: Any) -> Source:
     if isinstance(value, FactoredMDP | Source):
         return Simulated(value) if isinstance(value, FactoredMDP) else value
-    advice = "give a model, GymSource(env, model) or read_log(model, ...)"
-    if hasattr(value, "reset") and hasattr(value, "step"):
-        advice = "give GymSource(env, model), where the model says what is known of it"
-    elif isinstance(value, str):
-        advice = f"give a model, open_model({value!r}), or a source that is made of one"
-    raise UnsupportedError(f"learn: cannot sample {_shown(value)}; {advice}.")
+    raise UnsupportedError(
+        f"learn: cannot sample {_shown(value)}; give a model (`open_model` opens files and domains "
+        "by their name), GymSource(env, model) or read_log(model, ...)."
+    )
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.ragged import entries, segment, segment_lengths, starts
 from rfmdp.rounding import NORMAL
-from rfmdp.sets.boxes import check_boxes, settled_boxes, tighten
+from rfmdp.sets.boxes import box_centres, check_boxes, settled_boxes, tighten
 from rfmdp.sets.families import (
     AnySet,
     Interval,
@@ -207,9 +207,12 @@ class Marginals:
 
     @staticmethod
     def from_boxes(
-        outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
+        outcome_ptr: IntArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        nominal: FloatArray | None = None,
     ) -> Marginals:
-        """Pack boxes given in bulk (O,), with a nominal member each.
+        """Pack boxes given in bulk (O,), with a nominal member each, by default their centres.
 
         A box whose bounds coincide becomes a singleton.
 
@@ -220,6 +223,8 @@ class Marginals:
             nominal member inside.
         """
         outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
+        if nominal is None:
+            nominal = box_centres(outcome_ptr, lower, upper)
         lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
         _check_layout("outcome_ptr", outcome_ptr, 1, lower=lower, upper=upper, nominal=nominal)
         check_boxes(outcome_ptr, lower, upper, nominal)

@@ -1,13 +1,7 @@
 """A Gymnasium environment as a source: the learner plans, the environment draws.
 
-Every step is one observed transition: the state before it, the action, and the state after it.
-- `terminated`: the episode ended in the state that was observed last, so the structure must end
-  there, too: no action may leave that state.
-- `truncated`: the episode was cut off. The last step counts like any other, nothing follows it, and
-  it says nothing about the end of episodes.
-- `reset`: the state that it gives is an initial one of the structure; it is no step. If there are
-  several, the start is random: its distribution is the environment's, and learned from what resets
-  give. A guarantee is for the worst start, and beside it for the mean over starts.
+Every step is one observed transition; what `terminated`, `truncated` and `reset` say is told in
+`docs/learners.md`.
 
 Transitions are counted in compiled code: those of many episodes at a time, as often as their number
 grows by a small share, so that the learner plans anew about when it wants to.
@@ -30,10 +24,11 @@ from rfmdp.outer.solution import Policy
 from rfmdp.ragged import owners, segment_lengths, starts
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.gym.models import REWARD, known_table
-from rfmdp.sources.gym.spaces import (
+from rfmdp.sources.gym.models import (
+    REWARD,
     actions_of,
     entries_of,
+    known_table,
     make_env,
     named,
     read,
