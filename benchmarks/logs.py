@@ -22,7 +22,7 @@ import pyarrow.parquet
 
 import rfmdp as rf
 from rfmdp.sources.log.source import table_of
-from rfmdp.sources.simulator import record
+from rfmdp.sources.trajectories import record
 
 BLOCK = 1_000_000
 MACHINES = """mdp

@@ -29,8 +29,8 @@ from rfmdp.policies.explain import explain
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.sources.log.source import read_log, table_of
-from rfmdp.sources.simulator import record
 from rfmdp.sources.source import Source, Structure
+from rfmdp.sources.trajectories import record
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
 

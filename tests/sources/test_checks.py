@@ -22,7 +22,7 @@ from rfmdp.sources.checks import (
     log_e_values,
 )
 from rfmdp.sources.log.source import read_log, table_of
-from rfmdp.sources.simulator import record
+from rfmdp.sources.trajectories import record
 
 from .logs import machines
 

@@ -31,13 +31,7 @@ from rfmdp.inner.packing import (
     pack_rows,
     zeros_apart,
 )
-from rfmdp.inner.protocol import (
-    InnerStats,
-    PreparedInner,
-    Side,
-    relaxation_side,
-    successor_starts,
-)
+from rfmdp.inner.protocol import InnerStats, PreparedInner, Side, relaxation_side, successor_starts
 from rfmdp.kernels import layout
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -135,10 +129,7 @@ class VertexEnumeration:
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
         used = np.unique(model.row_marginals).astype(np.int64)
-        try:
-            corners = corners_of(model, used)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"VertexEnumeration: {error}") from error
+        corners = corners_of(model, used)
         numbers = segment_lengths(corners[0]) // np.maximum(1, model.marginals.sizes)
         counts = np.log(np.maximum(1, numbers))
         products = segment_sum(counts[model.row_marginals], model.marginal_ptr)
@@ -260,14 +251,10 @@ def _row_balls(model: FactoredMDP) -> tuple[FloatArray, FloatArray]:
     clash = rows[used[least[rows[used]] != most[rows[used]]]]
     if len(clash):
         row = int(clash[0])
-        names = [
-            f"'{model.marginal_name(j)}' of type {type(marginals[j]).__name__}"
-            + f" and exponent {marginals.exponent[j]:g}" * bool(marginals.exponent[j] > 0.0)
-            for j in ids[segment(model.marginal_ptr, row)].tolist()
-        ]
+        names = map(model.marginal_name, ids[segment(model.marginal_ptr, row)].tolist())
         raise UnsupportedError(
-            f"radius-sum needs Lp balls of one exponent in a row; {model.row_name(row)}, has "
-            f"{', '.join(names)}. Give `LpBall`s instead of `with_radius`, or use `Exact()`."
+            f"radius-sum needs Lp balls of one exponent in a row; those of {model.row_name(row)}, "
+            f"are others: {', '.join(names)}. Give `LpBall`s, or use `Exact()`."
         )
     cap = 2.0 ** (1.0 / np.where(ball, marginals.exponent, 1.0))
     radius = np.where(ball, np.minimum(marginals.radius, cap), 0.0)

@@ -24,7 +24,7 @@ from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.simulator import Behaviour
+from rfmdp.sources.trajectories import Behaviour
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from scipy.special import digamma, gammaln
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, owners, segment_lengths, segment_sum, starts
-from rfmdp.sources.transitions import SuccessorPairs, shown_outcomes
+from rfmdp.sources.trajectories import SuccessorPairs, shown_outcomes
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 LEVEL = 0.01  # chance of a false alarm in recorded data, of all checks together

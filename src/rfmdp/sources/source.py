@@ -1,17 +1,8 @@
 """Sources of samples, everything that a learner may ask them, and what is known: structures.
 
-A structure is described like any model, by `rfmdp.build` or in the PRISM language, with sets in
-place of probabilities. `unknown(k)`, in PRISM `[0,1]`, says nothing but that there are k outcomes.
-A narrower set is prior knowledge: what is learned is intersected with it.
-
-    coin = build({"x": (0, 1)}, [Action("toss", [Move("x", unknown(2), heads_or_tails)])], ...)
-    run = learn(GymSource(env, coin), 'Pmaxmin=? [ F "goal" ]')
-
-A model in which every set is a point is a truth: the learner sees none of its numbers. It may only
-know which of them are equal (for ties). If some set is no point, all sets are knowledge.
-
-Moves of `unknown_move`, with their parents, make a dynamic Bayesian network. Those that are made
-for each action are unknowns of their own; a move that several actions share is one unknown.
+A structure is a model with sets in place of probabilities (`docs/unknowns.md`). One in which every
+set is a point is a truth: the learner sees none of its numbers. It may only know which of them are
+equal (for ties). If some set is no point, all sets are knowledge.
 
 A source either draws trajectories under a behaviour that the learner plans, or hands over what was
 recorded (`log.source.Log`). The learner counts outcomes of a *learning model*, which has the states
@@ -39,8 +30,7 @@ from rfmdp.record import Assumption
 from rfmdp.sets.families import Interval
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.simulator import Simulator, Trajectories
-from rfmdp.sources.transitions import Tally, shown_outcomes
+from rfmdp.sources.trajectories import Simulator, Tally, Trajectories, shown_outcomes
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 MOST = 1_000_000  # unknowns of one move

@@ -23,15 +23,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.build import build
-from rfmdp.model.description import (
-    Action,
-    Amount,
-    Move,
-    Predicate,
-    States,
-    booleans,
-    seeing_arrays,
-)
+from rfmdp.model.description import Action, Amount, Move, Predicate, States, booleans, seeing_arrays
 from rfmdp.sets.families import Singleton
 from rfmdp.sources.source import MOST, unknown_move
 
@@ -151,9 +143,9 @@ def actions_of(space: Any) -> list[int]:
     """Return all actions of an environment."""
     if not isinstance(space, require_gymnasium().spaces.Discrete):
         raise UnsupportedError(
-            f"Environment: actions must be Discrete, found {type(space).__name__}; wrap it, with a "
-            "list of all ACTIONS: gymnasium.wrappers.TransformAction(env, ACTIONS.__getitem__, "
-            "Discrete(len(ACTIONS)))."
+            f"Environment: actions must be Discrete, found {type(space).__name__}; take one copy "
+            "of a vectorised environment, or wrap it, with a list of all ACTIONS: "
+            "gymnasium.wrappers.TransformAction(env, ACTIONS.__getitem__, Discrete(len(ACTIONS)))."
         )
     return list(range(int(space.start), int(space.start + space.n)))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.transitions import Index, SuccessorPairs, absorbing
+from rfmdp.sources.trajectories import Index, SuccessorPairs, absorbing
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -1,8 +1,5 @@
 """Logs: recorded transitions in tables and files of any size, as a source of counts.
 
-    log = read_log(model, "log.parquet", selection="none")
-    run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
-
 Tables, whatever holds them, are streams of Arrow's record batches: memory does not grow with them.
 One pass checks every row of the data, a second one counts. A guarantee needs all transitions,
 whatever their outcome: people declare that (`selection: none`), and what the data can tell about it
@@ -28,16 +25,14 @@ from rfmdp.ragged import owners, starts
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import LEVEL, Check, Evidence
 from rfmdp.sources.log.reader import LogReader, Note, Problems
-from rfmdp.sources.simulator import DrawnTrajectories
 from rfmdp.sources.source import Paid, Payer, Source, Structure, structure_of
-from rfmdp.sources.transitions import Tally
+from rfmdp.sources.trajectories import DrawnTrajectories, Tally
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.writing import replacing
 
 SELECTIONS = ("none", "unknown", "outcome")
 OFTEN = 0.5  # seconds between two reports of progress
 MANY = 10_000  # faults after which nothing more is read
-TWINS = 20  # steps from which on equal tables are the same one, and no chance
 SINGLE = 1e-6  # tables may hold numbers of single precision
 ADVICE = "Nothing is guaranteed from such data: correct them, or declare what is possible."
 BATCH = 1 << 18  # rows at a time
@@ -170,10 +165,10 @@ class Log(Source):
         self.steps = 0  # number of transitions
         problems = Problems()
         reader = LogReader(model, columns, problems)
-        digests: dict[str, str] = {}
+        digests = list[str]()
         started, told = time.monotonic(), 0.0
         for table in tables:
-            digest, before = hashlib.sha256(), self.steps
+            digest = hashlib.sha256()
             for steps in reader.transitions(table):
                 self.steps += len(steps["pair"])
                 if problems.count > MANY:
@@ -182,12 +177,7 @@ class Log(Source):
                 if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                     told = now
                     progress(self.steps, now)
-            twin = digests.get(digest.hexdigest())
-            if twin is not None and self.steps - before >= TWINS:
-                raise DataError(
-                    f"{table.name}: must not have the same transitions as {twin}, but has."
-                )
-            digests[digest.hexdigest()] = table.name
+            digests.append(digest.hexdigest())
         if problems.count:
             raise problems.error(ADVICE)
         self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()  # of the data
