@@ -20,9 +20,8 @@ import time
 import numpy as np
 
 from rfmdp.errors import RfmdpError
-from rfmdp.inner.exact import Exact, VertexEnumeration
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, Sequential, VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
 from rfmdp.sets.marginals import Marginals

@@ -24,7 +24,7 @@ from rfmdp.domains import domain, domain_spec
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS, StopWhen, find_method
 from rfmdp.solving import solve
-from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
+from rfmdp.sources.trajectories import Behaviour, Simulator, Trajectories
 
 HEAD = f"{'domain':10} {'method':20} {'trajectories':>12} {'replans':>8}"
 HEAD += f" {'guarantee':>10} {'true value':>10} {'optimum':>9} {'seconds':>8} {'wall':>7}"

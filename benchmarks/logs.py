@@ -21,8 +21,8 @@ import pyarrow.feather
 import pyarrow.parquet
 
 import rfmdp as rf
-from rfmdp.sources.log.tables import table_of
-from rfmdp.sources.simulator import record
+from rfmdp.sources.log.source import table_of
+from rfmdp.sources.trajectories import record
 
 BLOCK = 1_000_000
 MACHINES = """mdp

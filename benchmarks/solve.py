@@ -72,8 +72,7 @@ def warm_up(inner) -> None:
 
 def ours(name: str, radius: float, method: str) -> dict:
     from rfmdp.domains import domain_spec
-    from rfmdp.inner.exact import Exact
-    from rfmdp.inner.relaxations import IntervalArithmetic
+    from rfmdp.inner.solvers import Exact, IntervalArithmetic
     from rfmdp.solving import solve
 
     inner = IntervalArithmetic() if method == "interval" else Exact()
@@ -179,8 +178,8 @@ def closed_text(name: str, **other: int) -> str:
 def linear_programmes(name: str, radius: float, sweeps: int) -> dict:
     """Time McCormick's LPs on some rows; count the sweeps of plain value iteration if unknown."""
     from rfmdp.domains import domain_spec
-    from rfmdp.inner.exact import Exact
     from rfmdp.inner.mccormick import McCormick
+    from rfmdp.inner.solvers import Exact
     from rfmdp.solving import solve
 
     warm_up(Exact())
@@ -211,7 +210,7 @@ def linear_programmes(name: str, radius: float, sweeps: int) -> dict:
 
 def plain_sweeps(model, spec, acyclic: bool, change: float = 1e-6) -> int:
     """Return how many sweeps value iteration makes until the values stand still."""
-    from rfmdp.inner.exact import Exact
+    from rfmdp.inner.solvers import Exact
     from rfmdp.objective import ReachReward
     from rfmdp.outer.problem import row_rewards
 

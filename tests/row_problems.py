@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.arrays import FactoredMDP, Row
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.ragged import starts

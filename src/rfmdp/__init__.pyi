@@ -29,12 +29,13 @@ from .formats.prism_explicit import (
     write_prism_explicit as write_prism_explicit,
 )
 from .formats.umb import read_umb as read_umb, write_umb as write_umb
-from .inner.exact import Exact as Exact, VertexEnumeration as VertexEnumeration
 from .inner.mccormick import McCormick as McCormick, Variant as Variant
-from .inner.relaxations import (
+from .inner.solvers import (
+    Exact as Exact,
     IntervalArithmetic as IntervalArithmetic,
     RadiusSum as RadiusSum,
     Sequential as Sequential,
+    VertexEnumeration as VertexEnumeration,
 )
 from .language.build import load_prism as load_prism, parse_prism as parse_prism
 from .language.lattice import load_lattice as load_lattice, parse_lattice as parse_lattice

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.blocked import BlockedMDP
 from rfmdp.model.derived import restrict

@@ -8,7 +8,7 @@ from language.case_studies import CONSENSUS
 from rfmdp.answers.answer import check
 from rfmdp.answers.property import parse_properties
 from rfmdp.errors import ModelError, NotCertifiedError, PrismError, PrismWarning
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.language.build import parse_prism
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Limits

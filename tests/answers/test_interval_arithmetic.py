@@ -13,7 +13,7 @@ from language.random_models import model_texts
 from rfmdp.answers.answer import check
 from rfmdp.errors import PrismWarning
 from rfmdp.formats.files import load, save
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.language.build import parse_prism
 from rfmdp.model.derived import flatten
 

@@ -12,7 +12,7 @@ from rfmdp.answers.answer import check
 from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.cli.solve import answer_lines, answer_record
 from rfmdp.errors import PrismError, UnsupportedError
-from rfmdp.inner.relaxations import Sequential
+from rfmdp.inner.solvers import Sequential
 from rfmdp.language.ast import Binary, Literal, Type
 from rfmdp.language.build import parse_prism
 from rfmdp.language.source import SourceText

@@ -8,8 +8,7 @@ import pytest
 from chain_cost import chain_cost
 from experiments.published import RADII, STOPPED, published_table
 from rfmdp.domains import DOMAINS, domain, published_bounds
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import Exact, IntervalArithmetic
 from rfmdp.objective import MIN
 from rfmdp.solving import solve
 

@@ -8,9 +8,8 @@ from hypothesis import given, note, strategies as st
 
 from examples import quarter
 from rfmdp import threads
-from rfmdp.inner.exact import Exact, VertexEnumeration
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.relaxations import IntervalArithmetic, RadiusSum, Sequential
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, RadiusSum, Sequential, VertexEnumeration
 from rfmdp.objective import MIN
 from rfmdp.sets.families import L1Ball
 from row_problems import (

@@ -6,8 +6,7 @@ from hypothesis import given
 
 from examples import quarter
 from recording import recorded
-from rfmdp.inner.exact import Exact
-from rfmdp.inner.relaxations import Sequential
+from rfmdp.inner.solvers import Exact, Sequential
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, LpBall
 from row_problems import RowProblem, row_problems, smooth_balls

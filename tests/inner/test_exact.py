@@ -8,9 +8,8 @@ from hypothesis import given, strategies as st
 
 from examples import half, quarter
 from recording import recorded
-from rfmdp.inner import exact as exact_module
-from rfmdp.inner.exact import Exact, VertexEnumeration
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner import solvers as exact_module
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, L1Ball, Singleton
 from row_problems import RowProblem, boxes, finite_sets, joined_model, row_problems

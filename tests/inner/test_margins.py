@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half
-from rfmdp.inner.exact import Exact, VertexEnumeration
-from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, Sequential, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval
 from row_problems import boxes, finite_sets, row_problems

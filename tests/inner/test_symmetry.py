@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from examples import half
-from rfmdp.inner.exact import Exact, VertexEnumeration
+from rfmdp.inner.solvers import Exact, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval
 from row_problems import RowProblem

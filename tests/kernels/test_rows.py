@@ -16,7 +16,7 @@ from rfmdp.inner.packing import (
     pack_rows,
 )
 from rfmdp.inner.protocol import Side
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.kernels import exact, pair, products
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN

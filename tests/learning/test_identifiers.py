@@ -14,7 +14,7 @@ from rfmdp.learning.methods import StopWhen, find_method
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
-from rfmdp.sources.transitions import Tally
+from rfmdp.sources.trajectories import Tally
 
 from .tiny import REACH, distinct_factored, identified, random_factored
 

@@ -28,10 +28,9 @@ from rfmdp.outer.task import Limits
 from rfmdp.policies.explain import explain
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
-from rfmdp.sources.log.source import read_log
-from rfmdp.sources.log.tables import table_of
-from rfmdp.sources.simulator import record
+from rfmdp.sources.log.source import read_log, table_of
 from rfmdp.sources.source import Source, Structure
+from rfmdp.sources.trajectories import record
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified
 

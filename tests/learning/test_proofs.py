@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from outer.games import random_model
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.learning.evaluation import initial_guarantee, prove, prove_better
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn

@@ -12,7 +12,7 @@ from narrow import require_narrow
 from oracles.storm import storm_value
 from rfmdp.answers.answer import check
 from rfmdp.formats.files import load, save
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.language.build import parse_prism
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, LongRunAverage, LongRunShare, Reach, Spec

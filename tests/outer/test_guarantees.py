@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import PreparedInner, Side
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.outer.task import Limits

@@ -9,7 +9,7 @@ import pytest
 from narrow import require_narrow
 from rfmdp.errors import ModelError, NotCertifiedError
 from rfmdp.inner.mccormick import McCormick
-from rfmdp.inner.relaxations import IntervalArithmetic, Sequential
+from rfmdp.inner.solvers import IntervalArithmetic, Sequential
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

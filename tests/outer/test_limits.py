@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from narrow import require_narrow
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import OneSided
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import Exact, IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Total, Until
 from rfmdp.outer import plain, task

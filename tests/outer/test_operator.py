@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.objective import MAX, MIN, Cumulative, Spec
 from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import pose

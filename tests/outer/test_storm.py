@@ -7,7 +7,7 @@ import pytest
 
 from narrow import require_narrow
 from oracles.storm import storm_value
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

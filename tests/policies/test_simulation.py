@@ -12,7 +12,7 @@ from rfmdp.objective import MAX, MIN, Globally, Instantaneous, Next, Spec as Wan
 from rfmdp.outer.solution import Policy
 from rfmdp.policies.simulation import APPROXIMATE, EXACT, simulate
 from rfmdp.solving import solve
-from rfmdp.sources.simulator import Behaviour
+from rfmdp.sources.trajectories import Behaviour
 
 
 def test_estimates_agree_with_the_solver():

@@ -16,7 +16,7 @@ from rfmdp.cli.main import run as command_line
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.language.build import parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import StopWhen, find_method

@@ -13,7 +13,7 @@ from outer.blocks.test_blocks import LINE, bits, line
 from outer.random_specs import tiny_model
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import SolverError, UnsupportedError
-from rfmdp.inner.relaxations import Sequential
+from rfmdp.inner.solvers import Sequential
 from rfmdp.language.build import build_blocked
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model

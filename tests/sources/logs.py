@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 import rfmdp as rf
-from rfmdp.sources.log.tables import table_of
-from rfmdp.sources.simulator import record
+from rfmdp.sources.log.source import table_of
+from rfmdp.sources.trajectories import record
 
 MACHINES = """mdp
 module first

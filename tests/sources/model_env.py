@@ -10,8 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rfmdp.outer.problem import row_rewards
-from rfmdp.sources.simulator import alias_tables
-from rfmdp.sources.transitions import absorbing
+from rfmdp.sources.trajectories import absorbing, alias_tables
 
 MASK = (1 << 64) - 1
 GAMMA, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB

@@ -21,9 +21,8 @@ from rfmdp.sources.checks import (
     Evidence,
     log_e_values,
 )
-from rfmdp.sources.log.source import read_log
-from rfmdp.sources.log.tables import table_of
-from rfmdp.sources.simulator import record
+from rfmdp.sources.log.source import read_log, table_of
+from rfmdp.sources.trajectories import record
 
 from .logs import machines
 
@@ -95,7 +94,8 @@ def seen(model, successors, before=-1, followed=True):
     """Return the checks of one throw after the other, all from state 0."""
     evidence = Evidence(model, followed)
     count = len(successors)
-    evidence.add(np.zeros(count), successors, np.full(count, before), np.zeros(count))
+    nothing = np.zeros(count, dtype=np.int64)
+    evidence.add(nothing, successors, np.full(count, before), nothing)
     return evidence.checks(0.04)
 
 

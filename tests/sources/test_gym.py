@@ -19,10 +19,8 @@ from rfmdp.learning.methods import (
     RewardRange,
     StopWhen,
 )
-from rfmdp.sources.gym.models import known_table
-from rfmdp.sources.gym.spaces import actions_of, entries_of, read
-from rfmdp.sources.simulator import Trajectories, record
-from rfmdp.sources.transitions import Tally
+from rfmdp.sources.gym.models import actions_of, entries_of, known_table, read
+from rfmdp.sources.trajectories import Tally, Trajectories, record
 
 from .model_env import ModelEnv
 
@@ -123,7 +121,7 @@ def test_trajectories_are_those_of_the_simulator():
 
 
 def rf_behaviour(policy):
-    from rfmdp.sources.simulator import Behaviour
+    from rfmdp.sources.trajectories import Behaviour
 
     return Behaviour(policy.rows)
 
@@ -399,7 +397,7 @@ def test_spaces_are_read_in_order():
     element = {"t": (1, -2), "m": np.array([3, 0]), "b": np.array([0, 1], dtype=np.int8)}
     assert read(space, element) == [0, 1, 3, 0, 1, -2]
     assert actions_of(spaces.Discrete(2, start=3)) == [3, 4]
-    with pytest.raises(rf.UnsupportedError, match="must be Discrete, found MultiDiscrete; wrap it"):
+    with pytest.raises(rf.UnsupportedError, match="must be Discrete, found MultiDiscrete; take"):
         actions_of(spaces.MultiDiscrete([2, 2]))
 
 
@@ -610,7 +608,7 @@ def test_the_agent_asks_for_the_step():
 def test_copies_are_refused():
     """Episodes come from one environment."""
     vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(spaces.Discrete(4))] * 3)
-    with pytest.raises(rf.UnsupportedError, match="found a vectorised one"):
+    with pytest.raises(rf.UnsupportedError, match="take one copy of a vectorised environment"):
         rf.GymSource(vector, counter({"x": (0, 3)}, ["x"]))
 
 

@@ -6,9 +6,8 @@ import pytest
 from learning.tiny import distinct_factored, two_arms
 from rfmdp.errors import ModelError
 from rfmdp.kernels import simulate as kernels
-from rfmdp.sources import simulator
-from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
-from rfmdp.sources.transitions import Tally
+from rfmdp.sources import trajectories as simulator
+from rfmdp.sources.trajectories import Behaviour, Simulator, Tally, Trajectories
 from rfmdp.types import frozen
 
 

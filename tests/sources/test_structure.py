@@ -17,9 +17,9 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import joint_successors
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
-from rfmdp.sources import transitions
+from rfmdp.sources import trajectories as transitions
 from rfmdp.sources.source import Simulated, Structure, counted_truth, unknown
-from rfmdp.sources.transitions import Index
+from rfmdp.sources.trajectories import Index
 
 COIN = """mdp
 module m

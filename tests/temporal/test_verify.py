@@ -142,7 +142,7 @@ def test_what_is_almost_sure_is_no_more_than_one(path, off):
       [a] x=0 -> 0.5 : (x'=1) + 0.5 : (x'=2); [a] x=1 -> (x'=0);
       [a] x=2 -> 0.5 : (x'=0) + 0.5 : (x'=2);
     endmodule""").with_radius(0.1)
-    _, header, arrays = to_record(solve(model, f"Pmaxmin=? [ {path} ]"))
+    _, header, arrays = record_of(solve(model, f"Pmaxmin=? [ {path} ]"))
     arrays["block"] = np.full_like(arrays["block"], -1)
     assert verdict_of("solution", header, arrays).valid
     for name in ("lower", "upper", "value"):

@@ -11,7 +11,7 @@ from outer.random_specs import specs, tiny_model
 from outer.test_laws import REACH, walk
 from processes import python
 from rfmdp.formats.records import solution_to_record
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

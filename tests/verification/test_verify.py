@@ -12,7 +12,7 @@ from rfmdp.cli.main import run
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.derived import restrict
 from rfmdp.objective import (

@@ -18,8 +18,8 @@ from rfmdp.answers.exact_thresholds import exact_values, read
 from rfmdp.answers.property import directions, number, probability, reward
 from rfmdp.answers.quantity import FUNCTIONS, Quantity, apply_filter, combine, compare
 from rfmdp.errors import NotCertifiedError, PrismWarning
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
+from rfmdp.inner.solvers import Exact
 from rfmdp.language import ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type
 from rfmdp.language.check import DTYPE, evaluate_states, model_type

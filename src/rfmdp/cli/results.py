@@ -167,7 +167,7 @@ def simulate(
     """
     from rfmdp.cli.models import property_and_model
     from rfmdp.policies.simulation import scene_of
-    from rfmdp.sources.log.tables import check_ending, write_log
+    from rfmdp.sources.log.source import check_ending, write_log
     from rfmdp.temporal.product import on_product
 
     args.check_positive(trajectories=trajectories, length=length)

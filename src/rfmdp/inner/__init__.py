@@ -2,8 +2,8 @@
 
 protocol    the contract: proven sides of rows, and nature's answers
 packing     sets and rows laid out for kernels
-exact       both sides: `Exact`, and all products of vertices
-relaxations one side, by a larger set of nature: sequential, interval arithmetic, radius sum
+solvers     both sides: `Exact`, and all products of vertices; one side, by a larger set of nature:
+            sequential, interval arithmetic, radius sum
 mccormick   one side, by a linear programme per row
 
 `METHODS` are all of them by name; one is imported, with what it needs, when it is asked for.
@@ -29,12 +29,12 @@ def _make(module: str, solver: str, variant: str | None = None) -> Inner:
 
 
 METHODS: Mapping[str, Callable[[], Inner]] = {
-    "exact": partial(_make, "exact", "Exact"),
-    "vertices": partial(_make, "exact", "VertexEnumeration"),
-    "interval": partial(_make, "relaxations", "IntervalArithmetic"),
+    "exact": partial(_make, "solvers", "Exact"),
+    "vertices": partial(_make, "solvers", "VertexEnumeration"),
+    "interval": partial(_make, "solvers", "IntervalArithmetic"),
     "mccormick": partial(_make, "mccormick", "McCormick"),
     "mccormick:simplex": partial(_make, "mccormick", "McCormick", "SIMPLEX"),
     "mccormick:printed": partial(_make, "mccormick", "McCormick", "PRINTED"),
-    "sequential": partial(_make, "relaxations", "Sequential"),
-    "radius-sum": partial(_make, "relaxations", "RadiusSum"),
+    "sequential": partial(_make, "solvers", "Sequential"),
+    "radius-sum": partial(_make, "solvers", "RadiusSum"),
 }

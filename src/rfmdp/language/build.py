@@ -29,7 +29,7 @@ from rfmdp.language.names import Constants
 from rfmdp.language.parse import parse_model
 from rfmdp.language.source import read_text
 from rfmdp.memory import require_memory
-from rfmdp.model.arrays import FactoredMDP, Rewards, warn_if_touching
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.blocked import BlockedMDP, BlockStore, block_count, frame_of, pack
 from rfmdp.model.frontier import NO_ACTION, Progress, deadlocks, finished, with_used_marginals
 from rfmdp.model.packing import Packing
@@ -104,7 +104,6 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     dead = np.flatnonzero(deadlocks(explored))
     warn_of_states(explorer, len(dead), explored.valuations[dead[:1]])
     model = completed(explored, explorer)
-    warn_if_touching(model)
     require_valid(model)  # remembered, so that the first question need not check again
     return model
 
@@ -228,7 +227,6 @@ def build_blocked(
         raise
     except ModelError as error:
         raise ModelError(f"{checked.source.filename}: {error}") from None
-    warn_if_touching(model)
     if scheduler is not None:
         return replace(model, scheduler=scheduler)
     store = BlockStore()

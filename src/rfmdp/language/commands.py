@@ -32,7 +32,6 @@ from rfmdp.model.arrays import Variable
 from rfmdp.model.packing import Packing
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -222,8 +221,7 @@ def packed(boxes: Sequence[NamedBox]) -> tuple[Marginals, list[str], list[str]]:
     pointers = starts([len(box.lower) for box in boxes])
     lower = np.concatenate([np.empty(0), *(box.lower for box in boxes)])
     upper = np.concatenate([np.empty(0), *(box.upper for box in boxes)])
-    centre = box_centres(pointers, lower, upper)
-    marginals = Marginals.from_boxes(pointers, lower, upper, centre)
+    marginals = Marginals.from_boxes(pointers, lower, upper)
     if not (np.array_equal(marginals.lower, lower) and np.array_equal(marginals.upper, upper)):
         marginals = replace(marginals, stated=np.stack([lower, upper]))
     return marginals, names, [name for box in boxes for name in box.outcomes]

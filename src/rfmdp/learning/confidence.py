@@ -248,11 +248,8 @@ def empirical(ptr: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, Fl
     sizes = segment_lengths(ptr)
     totals = segment_sum(np.asarray(counts, dtype=np.float64), ptr)
     n = np.repeat(totals, sizes)
-    return (
-        sizes,
-        totals,
-        np.where(n > 0, counts / np.maximum(n, 1.0), 1.0 / np.repeat(sizes, sizes)),
-    )
+    shares = np.where(n > 0, counts / np.maximum(n, 1.0), 1.0 / np.repeat(sizes, sizes))
+    return sizes, totals, shares
 
 
 class SetStore:

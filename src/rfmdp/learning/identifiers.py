@@ -18,9 +18,8 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.derived import joint_successors
+from rfmdp.model.derived import joint_successors, same_segments
 from rfmdp.ragged import alike, entries, owners, renumbered, segment, segment_lengths, starts
-from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.source import Structure, equal_numbers, informed
 from rfmdp.types import FloatArray, IntArray
@@ -181,17 +180,8 @@ class _Slots:
 
     def pattern(self) -> IntArray:
         """Return a number per slot that says which outcomes are merged; 0 if none is."""
-        sizes = segment_lengths(self.ptr)
-        pattern = np.zeros(len(sizes), dtype=np.int64)
-        next_number = 1
-        merged = self.classes < sizes
-        for d in np.unique(sizes[merged]):
-            which = np.flatnonzero(merged & (sizes == d))
-            lines = self.label[self.ptr[which][:, None] + np.arange(d)]
-            _, number = np.unique(lines, axis=0, return_inverse=True)
-            pattern[which] = next_number + number.reshape(-1)
-            next_number += int(number.max()) + 1
-        return pattern
+        merged = self.classes < segment_lengths(self.ptr)
+        return np.where(merged, 1 + same_segments(self.ptr, self.label)[0], 0)
 
     def reduce(self, keys: list[IntArray]) -> tuple[FactoredMDP, IntArray, Marginals | None]:
         """Return the learning model, in which slots with equal keys share a marginal.
@@ -261,7 +251,7 @@ class _Slots:
             sizes, _, mass = joint_successors(model, joint, bound)
             ends.append(np.concatenate([sums, mass[np.repeat(sizes > 1, sizes)]]))
         lower, upper = ends[0] * (1.0 - slack), np.minimum(ends[1] * (1.0 + slack), 1.0)
-        return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
+        return Marginals.from_boxes(pointers, lower, upper)
 
     def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
         """Name identifiers by their marginal, and by where they were met first."""

@@ -151,7 +151,12 @@ def learn(
     )  # fmt: skip
     whole = find_method(method) if isinstance(method, str) else method
     chosen = replace(whole, **{name: part for name, part in parts.items() if part is not None})
-    samples = _as_source(source)
+    if not isinstance(source, FactoredMDP | Source):
+        raise UnsupportedError(
+            f"learn: cannot sample {_shown(source)}; give a model (`open_model` opens files and "
+            "domains by their name), GymSource(env, model) or read_log(model, ...)."
+        )
+    samples = Simulated(source) if isinstance(source, FactoredMDP) else source
     goal = _checked(spec, samples.structure.model, rewards is None)
     setup = Setup(
         samples, goal, chosen, float(beta), stop or StopWhen(), points or LogSpaced(), int(length),
@@ -233,17 +238,6 @@ def saving_place(
             "another file."
         )
     return output
-
-
-def _as_source(value: Any) -> Source:
-    if isinstance(value, FactoredMDP | Source):
-        return Simulated(value) if isinstance(value, FactoredMDP) else value
-    advice = "give a model, GymSource(env, model) or read_log(model, ...)"
-    if hasattr(value, "reset") and hasattr(value, "step"):
-        advice = "give GymSource(env, model), where the model says what is known of it"
-    elif isinstance(value, str):
-        advice = f"give a model, open_model({value!r}), or a source that is made of one"
-    raise UnsupportedError(f"learn: cannot sample {_shown(value)}; {advice}.")
 
 
 def _shown(value: Any) -> str:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
-from rfmdp.inner.relaxations import IntervalArithmetic, RadiusSum
+from rfmdp.inner.solvers import Exact, IntervalArithmetic, RadiusSum
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman, mixture
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.setup import Budget
@@ -25,7 +24,7 @@ from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.simulator import Behaviour
+from rfmdp.sources.trajectories import Behaviour
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

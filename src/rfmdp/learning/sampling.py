@@ -30,8 +30,7 @@ from rfmdp.ragged import entries
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.log.source import Log
-from rfmdp.sources.simulator import Behaviour, Trajectories
-from rfmdp.sources.transitions import Tally
+from rfmdp.sources.trajectories import Behaviour, Tally, Trajectories
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ Probabilities live once per marginal, never per transition: a transition costs f
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -19,15 +18,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError, PrismWarning
+from rfmdp.errors import ModelError
 from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.record import Provenance, balls
 from rfmdp.sets.families import AnySet
-from rfmdp.sets.marginals import (
-    Marginals,
-    balls_around,
-    kept_by_rounding,
-)
+from rfmdp.sets.marginals import Marginals, balls_around
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 if TYPE_CHECKING:
@@ -153,9 +148,8 @@ class UncertainModel:
                 "with_radius: must be around a nominal model, this one has sets of its own; use "
                 "model.nominal().with_radius(...) to drop them first."
             )
-        model = self.with_marginals(balls_around(self.marginals, radius, exponent, floor))
-        warn_if_touching(cast(Any, model))
-        return model.with_provenance(sets=balls(radius, exponent, floor))
+        sets = balls_around(self.marginals, radius, exponent, floor)
+        return self.with_marginals(sets).with_provenance(sets=balls(radius, exponent, floor))
 
     def nominal(self) -> Self:
         """Return the model with every set replaced by its nominal member."""
@@ -375,26 +369,3 @@ def model_sizes(model: AnyModel) -> list[str]:
 def counted(number: int, what: str) -> str:
     """Return a number of things, `1,200 states`."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
-def warn_if_touching(model: AnyModel) -> None:
-    """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
-
-    Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals
-    rarely mean that, and it decides between the values 0 and 1.
-    """
-    places = np.flatnonzero(kept_by_rounding(model.marginals))
-    if not places.size:
-        return
-    k, ptr = int(places[0]), model.marginals.outcome_ptr
-    j = owner(ptr, k)
-    effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
-    where = f"{model.marginal_name(j)}, outcome {k - int(ptr[j]) + 1}{effect}"
-    more = f" So for {places.size - 1} more." if places.size > 1 else ""
-    warnings.warn(
-        f"{where}: nature cannot empty it by rounding only; its bounds nearly meet 0. "
-        "Write 0, or a slightly larger radius, if nature may empty it; else a clearly larger "
-        f"bound.{more}",
-        PrismWarning,
-        stacklevel=3,
-    )

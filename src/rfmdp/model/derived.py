@@ -24,15 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels.machine import DISTRIBUTION, ENTRIES, SIZE
-from rfmdp.kernels.tables import fill_keys, joint_rows
+from rfmdp.kernels.tables import joint_rows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
-from rfmdp.ragged import chunks, entries, renumbered, segment_lengths, starts
-from rfmdp.sets.boxes import box_centres
+from rfmdp.ragged import chunks, entries, segment_lengths, starts
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 FACTOR = "joint"  # the one factor of a flat model
 CHUNK = 1 << 22  # transitions that are multiplied out before equal rows are joined
@@ -42,18 +40,23 @@ Boxes: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 """N boxes of different sizes: pointers (N + 1,); lower, upper and nominal numbers of all (E,)."""
 
 
+def same_segments(ptr: IntArray, values: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return the number of every segment (N,) among the different ones, and the first of each.
+
+    values : 64-bit integers, or floats, which are compared by their bits
+    """
+    count = len(ptr) - 1
+    table = np.zeros(1 << max(4, int(2 * count).bit_length()), dtype=np.int64)
+    ids, first = np.empty((2, count), dtype=np.int64)
+    different = number_segments(values.view(np.int64), ptr[:-1], ptr[1:], table, ids, first)
+    return ids, first[:different]
+
+
 def shared(boxes: Boxes) -> tuple[IntArray, Boxes]:
     """Return, for every box, its number among the different boxes, (N,); and these boxes."""
     pointers, *numbers = boxes
-    count, sizes = len(pointers) - 1, 3 * segment_lengths(pointers)
-    ends = starts(sizes + ENTRIES)
-    keys, inside = np.zeros(ends[-1], dtype=np.int64), np.ones(ends[-1], dtype=np.bool_)
-    inside[np.add.outer(ends[:-1], np.arange(ENTRIES))] = False
-    keys[inside] = np.stack(numbers, axis=1).view(np.int64).reshape(-1)
-    keys[ends[:-1] + SIZE], keys[ends[:-1] + DISTRIBUTION] = sizes, np.arange(count)
-    fill_keys(np.zeros(1 << max(4, int(2 * count).bit_length()), np.int64), keys, 0, len(keys))
-    first = keys[ends[:-1] + DISTRIBUTION]
-    return renumbered(first), take(boxes, np.unique(first))
+    ids, first = same_segments(3 * pointers, np.stack(numbers, axis=1).reshape(-1))
+    return ids, take(boxes, first)
 
 
 def take(boxes: Boxes, chosen: IntArray) -> Boxes:
@@ -383,10 +386,7 @@ class Restriction:
     def on(self, model: FactoredMDP) -> FactoredMDP:
         """Return the model with these boxes in place of its sets."""
         sizes = model.marginals.sizes[model.row_marginals[self.places]]
-        ptr = starts(sizes)
-        boxes = Marginals.from_boxes(
-            ptr, self.lower, self.upper, box_centres(ptr, self.lower, self.upper)
-        )
+        boxes = Marginals.from_boxes(starts(sizes), self.lower, self.upper)
         row_marginals = model.row_marginals.copy()
         row_marginals[self.places] = len(model.marginals) + np.arange(len(self.places))
         return replace(

@@ -36,12 +36,6 @@ ARRAYS: dict[str, tuple[type, int]] = {  # type and number of dimensions
     "row_factors": (np.int32, 1),
 }
 
-POINTERS = {  # and what they end with
-    "row_ptr": "the number of rows",
-    "marginal_ptr": "len(row_marginals)",
-    "successor_ptr": "len(successors)",
-}
-
 _VALID: WeakSet[FactoredMDP] = WeakSet()  # models are frozen: once valid, they stay so
 
 
@@ -108,16 +102,17 @@ def _wrong_types(model: FactoredMDP) -> Iterator[str]:
         if array.dtype != dtype or array.ndim != dimensions:
             must = f"must be {np.dtype(dtype).name} with {dimensions} dimensions"
             yield f"{name}: {must}, got {array.dtype} with {array.ndim}."
-    for name in POINTERS:
-        if getattr(model, name).size == 0:
+        if name.endswith("_ptr") and array.size == 0:
             yield f"{name}: must have at least one entry."
 
 
 def _wrong_pointers(model: FactoredMDP) -> Iterator[str]:
     """CSR pointers start at 0, never fall, and end at the length of what they point into."""
-    ends = model.rows, len(model.row_marginals), len(model.successors)
-    for (name, meaning), end in zip(POINTERS.items(), ends, strict=True):
-        pointer = getattr(model, name)
+    for name, pointer, end, meaning in (
+        ("row_ptr", model.row_ptr, model.rows, "the number of rows"),
+        ("marginal_ptr", model.marginal_ptr, len(model.row_marginals), "len(row_marginals)"),
+        ("successor_ptr", model.successor_ptr, len(model.successors), "len(successors)"),
+    ):
         falls = _first(pointer[1:] < pointer[:-1])  # differences could wrap
         if pointer[0] != 0 or pointer[-1] != end or falls:
             where = f", which falls after entry {falls[0]}" if falls else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import restrict
 from rfmdp.objective import MAX, MIN

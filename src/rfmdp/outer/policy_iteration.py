@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.inner.protocol import PreparedInner, successor_starts
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.kernels import sweep as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN

@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp import objective as goals
 from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import reached

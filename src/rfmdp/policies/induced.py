@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import Unrolled, remembering, restrict, taking, unroll
 from rfmdp.objective import BudgetUntil, Globally, Parity, Spec, Until

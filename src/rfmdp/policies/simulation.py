@@ -24,7 +24,7 @@ from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policies.induced import NatureChoice, resolved, unrolled_spec
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
-from rfmdp.sources.simulator import (
+from rfmdp.sources.trajectories import (
     Behaviour,
     DrawnTrajectories,
     Simulator,

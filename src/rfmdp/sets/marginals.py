@@ -15,9 +15,9 @@ from enum import IntEnum
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
-from rfmdp.rounding import NORMAL, RESIDUE, RESIDUE_GRAIN
-from rfmdp.sets.boxes import check_boxes, needed, settled_boxes, tighten
+from rfmdp.ragged import entries, segment, segment_lengths, starts
+from rfmdp.rounding import NORMAL
+from rfmdp.sets.boxes import box_centres, check_boxes, settled_boxes, tighten
 from rfmdp.sets.families import (
     AnySet,
     Interval,
@@ -28,7 +28,7 @@ from rfmdp.sets.families import (
     as_set,
     bounds,
 )
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray, frozen
+from rfmdp.types import AnyArray, FloatArray, Int8Array, IntArray, frozen
 
 
 class Kind(IntEnum):
@@ -207,9 +207,12 @@ class Marginals:
 
     @staticmethod
     def from_boxes(
-        outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
+        outcome_ptr: IntArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        nominal: FloatArray | None = None,
     ) -> Marginals:
-        """Pack boxes given in bulk (O,), with a nominal member each.
+        """Pack boxes given in bulk (O,), with a nominal member each, by default their centres.
 
         A box whose bounds coincide becomes a singleton.
 
@@ -220,6 +223,8 @@ class Marginals:
             nominal member inside.
         """
         outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
+        if nominal is None:
+            nominal = box_centres(outcome_ptr, lower, upper)
         lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
         _check_layout("outcome_ptr", outcome_ptr, 1, lower=lower, upper=upper, nominal=nominal)
         check_boxes(outcome_ptr, lower, upper, nominal)
@@ -307,20 +312,3 @@ def balls_around(
         LpBall(centre, 0.0 if np.any(centre == 1.0) else r, exponent)
         for centre, r in zip(centres, radii.tolist(), strict=True)
     )
-
-
-def kept_by_rounding(marginals: Marginals) -> BoolArray:
-    """Return the outcomes (O,) that nature cannot empty only because of what rounding left of 0.
-
-    That is at most 2^-50 and a multiple of 2^-70, as differences of numbers above 1e-5 are. Small
-    numbers that someone wrote, 1e-20 say, have more digits. And 0.1 + 0.2 + 0.7 is less than one.
-    """
-    lower, upper, sizes = marginals.lower, marginals.upper, marginals.sizes
-    left: BoolArray = (
-        (lower > 0.0) & (lower <= RESIDUE) & (np.remainder(lower, RESIDUE_GRAIN) == 0.0)
-    )
-    others = np.repeat(segment_sum(upper, marginals.outcome_ptr), sizes) - upper
-    near = np.repeat(marginals.kind == Kind.BOX, sizes) & (lower == 0.0)
-    near &= np.abs(1.0 - others) <= 2.0 * RESIDUE
-    left |= near & needed(upper, marginals.outcome_ptr)
-    return left

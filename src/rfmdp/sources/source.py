@@ -1,17 +1,8 @@
 """Sources of samples, everything that a learner may ask them, and what is known: structures.
 
-A structure is described like any model, by `rfmdp.build` or in the PRISM language, with sets in
-place of probabilities. `unknown(k)`, in PRISM `[0,1]`, says nothing but that there are k outcomes.
-A narrower set is prior knowledge: what is learned is intersected with it.
-
-    coin = build({"x": (0, 1)}, [Action("toss", [Move("x", unknown(2), heads_or_tails)])], ...)
-    run = learn(GymSource(env, coin), 'Pmaxmin=? [ F "goal" ]')
-
-A model in which every set is a point is a truth: the learner sees none of its numbers. It may only
-know which of them are equal (for ties). If some set is no point, all sets are knowledge.
-
-Moves of `unknown_move`, with their parents, make a dynamic Bayesian network. Those that are made
-for each action are unknowns of their own; a move that several actions share is one unknown.
+A structure is a model with sets in place of probabilities (`docs/unknowns.md`). One in which every
+set is a point is a truth: the learner sees none of its numbers. It may only know which of them are
+equal (for ties). If some set is no point, all sets are knowledge.
 
 A source either draws trajectories under a behaviour that the learner plans, or hands over what was
 recorded (`log.source.Log`). The learner counts outcomes of a *learning model*, which has the states
@@ -31,17 +22,15 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.derived import joint_successors
+from rfmdp.model.derived import joint_successors, same_segments
 from rfmdp.model.description import Assignment, Move, States
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import owners, segment_any, segment_lengths, segment_sum
 from rfmdp.record import Assumption
-from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.families import Interval
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.simulator import Simulator, Trajectories
-from rfmdp.sources.transitions import Tally, shown_outcomes
+from rfmdp.sources.trajectories import Simulator, Tally, Trajectories, shown_outcomes
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 MOST = 1_000_000  # unknowns of one move
@@ -78,10 +67,12 @@ class Structure:
         model = model.with_provenance(text="")  # which has the probabilities
         if np.all(sets.kind == Kind.SINGLETON):
             lower = np.where(np.repeat(sets.sizes == 1, sets.sizes), 1.0, 0.0)
-            hidden = _centred(sets.outcome_ptr, lower, np.ones(len(lower)))
+            hidden = Marginals.from_boxes(sets.outcome_ptr, lower, np.ones(len(lower)))
             alike = equal_numbers(sets.outcome_ptr, sets.nominal)
             return Structure(model.with_marginals(hidden), alike)
-        return Structure(model.with_marginals(_centred(sets.outcome_ptr, sets.lower, sets.upper)))
+        return Structure(
+            model.with_marginals(Marginals.from_boxes(sets.outcome_ptr, sets.lower, sets.upper))
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -101,15 +92,8 @@ def informed(sets: Marginals) -> BoolArray:
 
 def equal_numbers(ptr: IntArray, numbers: FloatArray) -> IntArray:
     """Return for every marginal (M,) the first one with equal numbers (O,), to 12 digits."""
-    same = np.arange(len(ptr) - 1)
-    sizes = segment_lengths(ptr)
-    rounded = np.round(numbers, 12) + 0.0
-    for size in np.unique(sizes):
-        which = np.flatnonzero(sizes == size)
-        lines = rounded[ptr[which][:, None] + np.arange(size)]
-        _, first, number = np.unique(lines, axis=0, return_index=True, return_inverse=True)
-        same[which] = which[first[number.reshape(-1)]]
-    return same
+    number, first = same_segments(ptr, np.round(numbers, 12) + 0.0)
+    return first[number]
 
 
 def structure_of(model: FactoredMDP) -> str:
@@ -124,11 +108,6 @@ def digest_of(*arrays: AnyArray) -> str:
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def _centred(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> Marginals:
-    """Return boxes whose nominal members say nothing: the same fraction of every width."""
-    return Marginals.from_boxes(ptr, lower, upper, box_centres(ptr, lower, upper))
 
 
 def unknown_move(

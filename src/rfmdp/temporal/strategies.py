@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.kernels.graph import component_levels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.derived import Restriction

@@ -11,7 +11,7 @@ from language.random_models import model_texts
 from outer.blocks.built import in_blocks
 from outer.random_specs import specs, tiny_model
 from rfmdp.errors import ModelError, PrismError, UnsupportedError
-from rfmdp.inner.relaxations import IntervalArithmetic
+from rfmdp.inner.solvers import IntervalArithmetic
 from rfmdp.language.build import build_blocked, build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.parse import parse_model

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rfmdp.inner.exact import Exact
+from rfmdp.inner.solvers import Exact
 from rfmdp.model.lattice import LatticeMDP, written_rows
 from rfmdp.objective import MIN
 from rfmdp.outer.lattice.sweep import MOST_MIXED, Errors, Payments, Sweep

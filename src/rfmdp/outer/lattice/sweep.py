@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact
 from rfmdp.inner.packing import corners_of, pack_sets
+from rfmdp.inner.solvers import Exact
 from rfmdp.kernels.contraction import (
     LANES,
     MIXED,

@@ -1,13 +1,7 @@
 """A Gymnasium environment as a source: the learner plans, the environment draws.
 
-Every step is one observed transition: the state before it, the action, and the state after it.
-- `terminated`: the episode ended in the state that was observed last, so the structure must end
-  there, too: no action may leave that state.
-- `truncated`: the episode was cut off. The last step counts like any other, nothing follows it, and
-  it says nothing about the end of episodes.
-- `reset`: the state that it gives is an initial one of the structure; it is no step. If there are
-  several, the start is random: its distribution is the environment's, and learned from what resets
-  give. A guarantee is for the worst start, and beside it for the mean over starts.
+Every step is one observed transition; what `terminated`, `truncated` and `reset` say is told in
+`docs/learners.md`.
 
 Transitions are counted in compiled code: those of many episodes at a time, as often as their number
 grows by a small share, so that the learner plans anew about when it wants to.
@@ -30,19 +24,18 @@ from rfmdp.outer.solution import Policy
 from rfmdp.ragged import owners, segment_lengths, starts
 from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.gym.models import REWARD, known_table
-from rfmdp.sources.gym.spaces import (
+from rfmdp.sources.gym.models import (
+    REWARD,
     actions_of,
     entries_of,
+    known_table,
     make_env,
     named,
     read,
-    require_gymnasium,
     whole,
 )
-from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.source import Paid, Payer, Sampler, Source, Structure, structure_of
-from rfmdp.sources.transitions import Index, Tally, absorbing
+from rfmdp.sources.trajectories import Index, Tally, Trajectories, absorbing
 from rfmdp.types import FloatArray, IntArray
 
 FLUSH = 1 << 16  # transitions that are counted together, at most
@@ -84,15 +77,11 @@ class GymSource(Source):
         actions: Sequence[str] | None = None,
     ) -> None:
         self.env = make_env(env)
-        if isinstance(self.env, require_gymnasium().vector.VectorEnv):
-            raise UnsupportedError(
-                "Environment: must be one environment, found a vectorised one; give one of its "
-                "copies."
-            )
         self.structure = Structure.of(model)
+        elements = actions_of(self.env.action_space)
         self._observe = observe or self._observer([v.name for v in model.variables])
         self._index = Index(model)
-        self.actions = self._row_actions(model, actions)
+        self.actions = self._row_actions(model, elements, actions)
         self._ends = absorbing(model).tolist()
         self._starts = {state: i for i, state in enumerate(model.initial.tolist())}
         self.random_start = len(self._starts) > 1
@@ -232,9 +221,11 @@ class GymSource(Source):
 
         return observe
 
-    def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
+    def _row_actions(
+        self, model: FactoredMDP, elements: list[int], names: Sequence[str] | None
+    ) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""
-        elements, table = actions_of(self.env.action_space), known_table(self.env)
+        table = known_table(self.env)
         over = np.repeat(model.label("deadlock"), segment_lengths(model.row_ptr))
         used = [model.actions[a] for a in np.unique(model.row_actions[~over])]
         order = [f"a{i}" for i in range(len(elements))] if table is None else list(table.actions)

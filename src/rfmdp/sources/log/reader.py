@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.log.tables import LogTable
-from rfmdp.sources.transitions import Index, SuccessorPairs, absorbing
+from rfmdp.sources.trajectories import Index, SuccessorPairs, absorbing
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.sources.log.source import LogTable
 
 SHOWN = 5  # rows of one kind that a message lists
 KINDS = 8  # kinds of faults in one message
