@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels.tables import joint_rows
+from rfmdp.kernels.machine import DISTRIBUTION, ENTRIES, SIZE
+from rfmdp.kernels.tables import fill_keys, joint_rows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
@@ -45,11 +46,15 @@ def same_segments(ptr: IntArray, values: AnyArray) -> tuple[IntArray, IntArray]:
 
     values : 64-bit integers, or floats, which are compared by their bits
     """
-    count = len(ptr) - 1
-    table = np.zeros(1 << max(4, int(2 * count).bit_length()), dtype=np.int64)
-    ids, first = np.empty((2, count), dtype=np.int64)
-    different = number_segments(values.view(np.int64), ptr[:-1], ptr[1:], table, ids, first)
-    return ids, first[:different]
+    count, sizes = len(ptr) - 1, segment_lengths(ptr)
+    ends = starts(sizes + ENTRIES)
+    keys, inside = np.zeros(ends[-1], dtype=np.int64), np.ones(ends[-1], dtype=np.bool_)
+    inside[np.add.outer(ends[:-1], np.arange(ENTRIES))] = False
+    keys[inside] = values.view(np.int64)
+    keys[ends[:-1] + SIZE], keys[ends[:-1] + DISTRIBUTION] = sizes, np.arange(count)
+    fill_keys(np.zeros(1 << max(4, int(2 * count).bit_length()), np.int64), keys, 0, len(keys))
+    first, ids = np.unique(keys[ends[:-1] + DISTRIBUTION], return_inverse=True)
+    return ids, first
 
 
 def shared(boxes: Boxes) -> tuple[IntArray, Boxes]:
