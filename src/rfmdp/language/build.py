@@ -19,7 +19,7 @@ from os import PathLike
 
 import numpy as np
 
-from rfmdp.errors import ModelError, PrismError, PrismWarning
+from rfmdp.errors import PrismWarning
 from rfmdp.kernels import machine
 from rfmdp.language.ast import Binary, Expr, Ite, Literal, RewardItem
 from rfmdp.language.check import CHAINS, CheckedModel, State, check_model, evaluate_states
@@ -95,12 +95,7 @@ def build_model(checked: CheckedModel, progress: Progress | None = None) -> Fact
     A state without choice gets a self-loop, with a warning.
     """
     explorer = StateExplorer(checked)
-    try:
-        explored = explorer.run(progress)
-    except PrismError:
-        raise
-    except ModelError as error:
-        raise ModelError(f"{checked.source.filename}: {error}") from None
+    explored = explorer.run(progress)
     dead = np.flatnonzero(deadlocks(explored))
     warn_of_states(explorer, len(dead), explored.valuations[dead[:1]])
     model = completed(explored, explorer)
@@ -221,12 +216,7 @@ def build_blocked(
     They are kept packed, in memory or on disk; or made on the workers of a Dask scheduler, when the
     model is solved. There are as many as pay, unless a number is given.
     """
-    try:
-        model = _explored(checked, progress, blocks)
-    except PrismError:
-        raise
-    except ModelError as error:
-        raise ModelError(f"{checked.source.filename}: {error}") from None
+    model = _explored(checked, progress, blocks)
     if scheduler is not None:
         return replace(model, scheduler=scheduler)
     store = BlockStore()

@@ -160,7 +160,10 @@ class StateExplorer:
         self._stuck = int(memory[machine.EXPANDED])
         self._room = self._room * 2 if again else 1024
         more = self._room + int(memory[machine.WIDEST])
-        self.states.make_room(int(memory[machine.STATES]), more)
+        try:
+            self.states.make_room(int(memory[machine.STATES]), more)
+        except ModelError as error:
+            raise ModelError(f"{self.checked.source.filename}: {error}") from None
         for array, used in zip(self._written, COUNTERS, strict=True):
             grow(array, int(memory[used]) + more)
         grow(self._tensor, int(memory[machine.WIDEST]))
@@ -171,7 +174,8 @@ class StateExplorer:
         state = self.state()
         if status == machine.TOO_LARGE:
             name = self.packing.name(self.states.packed[self.memory[machine.EXPANDED]])
-            raise ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
+            reason = f"State {name}: a row with 2^31 or more successors is too large."
+            raise ModelError(f"{self.checked.source.filename}: {reason}")
         node = self.records.node[detail]
         if isinstance(node, Assignment):
             value = state.value(node.value)
