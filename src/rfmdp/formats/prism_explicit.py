@@ -203,16 +203,16 @@ def _transition_rewards(text: Text, table: Columns) -> tuple[str, FloatArray]:
     number = choice[0] if choice else np.zeros(len(source), dtype=np.int64)
     row = table.row_ptr[source] + number
     keys = row * table.states + target
-    known = np.unique(owners(table.successor_ptr) * table.states + table.successors)
+    ours = owners(table.successor_ptr) * table.states + table.successors
+    # with places it sorts, which is quick here: files are sorted
+    known, listed = (np.unique(k, return_index=True)[0] for k in (ours, keys))
     exists = (row < table.row_ptr[source + 1]) & (find(known, keys) >= 0)
     text.require(exists, lambda i: "The model has no such transition.")
-    ours, listed = (
-        np.bincount(k // table.states, minlength=table.rows) for k in (known, np.unique(keys))
-    )
+    has, pays = (np.bincount(k // table.states, minlength=table.rows) for k in (known, listed))
     rewards = np.zeros(table.rows)
     rewards[row] = paid
     text.require(
-        (paid == rewards[row]) & ((paid == 0.0) | (ours == listed)[row]),
+        (paid == rewards[row]) & ((paid == 0.0) | (has == pays)[row]),
         lambda i: (
             "The rewards of all transitions of a row must be equal, those of state "
             f"{source[i]} differ (transitions that are not listed have 0): the expected reward "

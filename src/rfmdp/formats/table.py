@@ -202,22 +202,25 @@ class Text:
 
         The head may promise how many rows there are.
         """
-        rows, count = self.rows(), 0
+        rows, count, more = self.rows(), 0, True
         least = sum(kind != "name" for _, kind in kinds)
         blocks: list[list[AnyArray]] = []
-        while (lines := list(islice(rows, LINES))) or not blocks:
-            for row, words in enumerate(lines, count):
+        while more:
+            pending: list[list[str]] = [[] for _ in kinds]  # lists of lines would be slow
+            for words in islice(rows, LINES):
                 if not least <= len(words) <= len(kinds):
                     form = " ".join(f"[{name}]" if kind == "name" else name for name, kind in kinds)
-                    self.fail(f"A line must be `{form}`, found {len(words)} entries.", row)
-                words += [""] * (len(kinds) - len(words))
-            columns = list(zip(*lines, strict=True)) or [()] * len(kinds)
-            where = range(count, count + len(lines))
+                    message = f"A line must be `{form}`, found {len(words)} entries."
+                    self.fail(message, count + len(pending[0]))
+                if len(words) < len(kinds):
+                    words.append("")
+                for column, word in zip(pending, words, strict=True):
+                    column.append(word)
             blocks.append([
-                self.column(column, name, kind, where)
-                for column, (name, kind) in zip(columns, kinds, strict=True)
+                self.column(column, name, kind, range(count, count + len(column)))
+                for column, (name, kind) in zip(pending, kinds, strict=True)
             ])  # fmt: skip
-            count += len(lines)
+            count, more = count + len(pending[0]), bool(pending[0])
         if promised not in (None, count):
             self.fail(
                 f"The header promises {promised} lines, but {count} follow; the file may be "
