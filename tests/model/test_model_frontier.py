@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from processes import python
 from rfmdp.errors import ModelError
-from rfmdp.kernels import tables as kernels
+from rfmdp.kernels import explorer as kernels
 from rfmdp.model.arrays import Variable
 from rfmdp.model.build import build
 from rfmdp.model.description import Action, Move

@@ -26,6 +26,8 @@ caller adds a margin).
 The twin is the explicit solver on the same text (`tests/outer/lattice`).
 """
 
+import math
+
 import numpy as np
 
 from rfmdp.kernels import layout as slot
@@ -172,14 +174,7 @@ def contract(source, at, work, to, count, lanes, moves, sets, move, room, cost):
 @inline_kernel
 def lowest_bit(mask):
     """Return the number of the lowest bit that is set."""
-    place = 0
-    width = 32
-    while width > 0:
-        if mask & ((1 << width) - 1) == 0:
-            mask >>= width
-            place += width
-        width >>= 1
-    return place
+    return math.frexp(float(mask & -mask))[1] - 1
 
 
 @step_kernel

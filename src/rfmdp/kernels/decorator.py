@@ -30,7 +30,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,7 @@ class Kernel:
         with _alone(self.py_func):
             compiled = self._compiled
             if compiled is None:
-                with _folder():
-                    compiled = njit(cache=True, **_OPTIONS, **_NO_ENTRY)(self.py_func)
+                compiled = njit(cache=True, **_OPTIONS, **_NO_ENTRY)(self.py_func)
             compiled.compile(types)
             self._compiled = compiled
 
@@ -104,17 +103,9 @@ class Kernel:
 kernel = Kernel
 
 
-def inline_kernel(function: Callable[..., Any]) -> Any:
-    """Make a step that becomes part of its callers."""
-    return _step(function, forceinline=True)
-
-
-def step_kernel(function: Callable[..., Any]) -> Any:
+def step_kernel(function: Callable[..., Any], **more: bool) -> Any:
     """Make a step that is called."""
-    return _step(function)
 
-
-def _step(function: Callable[..., Any], **more: bool) -> Any:
     def register() -> None:
         from numba.extending import register_jitable
 
@@ -122,6 +113,11 @@ def _step(function: Callable[..., Any], **more: bool) -> Any:
 
     _before.append(register)
     return function
+
+
+def inline_kernel(function: Callable[..., Any]) -> Any:
+    """Make a step that becomes part of its callers."""
+    return step_kernel(function, forceinline=True)
 
 
 def before_compiling(prepare: Callable[[], object]) -> Callable[[], object]:
@@ -156,7 +152,7 @@ def address_of(function: Callable[..., Any], signature: Any) -> int:
     _get_ready()
     from numba import cfunc
 
-    with _alone(function), _folder():
+    with _alone(function):
         return int(cfunc(signature, cache=True, **_OPTIONS)(function).address)
 
 
@@ -201,43 +197,27 @@ def _is_interpreted() -> bool:
 
 
 @contextmanager
-def _folder() -> Iterator[None]:
-    """Have numba keep what is decorated within the block in the folder of the kernels."""
+def _alone(function: Callable[..., Any]) -> Iterator[None]:
+    """Keep all others from compiling within the block; numba uses the folder of the kernels there.
+
+    Other processes wait for this function only; the end of a process frees it, too. Where the
+    system cannot lock files, all compile.
+    """
     from numba import config
 
-    with _one_thread:
-        before = config.CACHE_DIR
-        config.CACHE_DIR = cache_folder()
-        try:
-            yield
-        finally:
-            config.CACHE_DIR = before
+    with ExitStack() as held:
+        with suppress(ImportError, OSError):
+            import fcntl
 
-
-@contextmanager
-def _alone(function: Callable[..., Any]) -> Iterator[None]:
-    """Keep other processes from compiling this function; the end of a process frees it, too.
-
-    Where the system cannot lock files, all compile.
-    """
-    try:
-        import fcntl
-
-        os.makedirs(cache_folder(), exist_ok=True)
-        lock = os.open(_lock(function), os.O_CREAT | os.O_RDWR, 0o600)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with suppress(OSError):
+            os.makedirs(cache_folder(), exist_ok=True)
+            name = f"{function.__module__}.{function.__qualname__}.lock"
+            lock = os.open(os.path.join(cache_folder(), name), os.O_CREAT | os.O_RDWR, 0o600)
+            held.callback(os.close, lock)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        held.enter_context(_one_thread)
+        held.callback(setattr, config, "CACHE_DIR", config.CACHE_DIR)
+        config.CACHE_DIR = cache_folder()
         yield
-    finally:
-        os.close(lock)
-
-
-def _lock(function: Callable[..., Any]) -> str:
-    return os.path.join(cache_folder(), f"{function.__module__}.{function.__qualname__}.lock")
 
 
 @cache

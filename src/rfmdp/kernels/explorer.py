@@ -1,4 +1,4 @@
-"""The exploration of state spaces with the machine.
+"""The exploration of state spaces with the machine, its hash tables and the final order of rows.
 
 A state is a valuation packed into words of 62 bits; a row's successors are its state's words plus
 what each of its commands changes, summed over all combinations.
@@ -10,12 +10,88 @@ states   known (S, words): packed states by discovery; table: a hash table of th
          if dense, with a slot for every word
 explored rows, marginals, successors: those of all states so far
 scratch  tensor, delta: words of the successors of a row, changes of words by all commands
+
+Tables hold numbers from 1 on, so zeros are empty: a fresh page of zeros is.
 """
 
 from rfmdp.kernels import machine as at
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.kernels.machine import run
-from rfmdp.kernels.tables import enter_state, key_slot
+
+# 2**64 / golden ratio: multiplying by it spreads neighbouring codes over the high bits
+_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+
+
+@inline_kernel
+def enter_state(words, k, states, count, dense):
+    """Return (number, how many are known) of state `words[k]`, which is entered if it is new.
+
+    states : known, table; it has a place for every word of the domain if `dense`
+    """
+    known, table = states
+    width, mask, mixed = known.shape[1], table.shape[0] - 1, 0
+    slot = words[k, 0]
+    if not dense:
+        for w in range(width):
+            mixed = (mixed ^ words[k, w]) * _SPREAD
+            mixed ^= mixed >> 29
+        slot = mixed & mask
+    while not dense and table[slot] != 0:
+        index = table[slot] - 1
+        same = True
+        for w in range(width):
+            same &= known[index, w] == words[k, w]
+        if same:
+            break
+        slot = (slot + 1) & mask
+    if table[slot] == 0:
+        for w in range(width):
+            known[count, w] = words[k, w]
+        count += 1
+        table[slot] = count
+    return table[slot] - 1, count
+
+
+@kernel
+def enter_states(table, known, count, dense, words, numbers):
+    """Fill the numbers (N,) of states (N, words), new ones the next; returns how many are known."""
+    for k in range(words.shape[0]):
+        numbers[k], count = enter_state(words, k, (known, table), count, dense)
+    return count
+
+
+@step_kernel
+def key_slot(entries, first, size, owner, table, keys):
+    """Return the slot of the key `entries[first : first + size]`, or the free one for it."""
+    mask = table.shape[0] - 1
+    mixed = owner
+    for k in range(first, first + size):
+        mixed = (mixed ^ entries[k]) * _SPREAD
+        mixed ^= mixed >> 29
+    slot = mixed & mask
+    while table[slot] != 0:
+        record = table[slot] - 1
+        same = keys[record + at.OWNER] == owner and keys[record + at.SIZE] == size
+        k = 0
+        while same and k < size:
+            same = keys[record + at.ENTRIES + k] == entries[first + k]
+            k += 1
+        if same:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def fill_keys(table, keys, first, end):
+    """Enter the keys whose records lie between two addresses; equal ones get one distribution."""
+    while first < end:
+        size = keys[first + at.SIZE]
+        slot = key_slot(keys, first + at.ENTRIES, size, keys[first + at.OWNER], table, keys)
+        if table[slot] == 0:
+            table[slot] = first + 1
+        keys[first + at.DISTRIBUTION] = keys[table[slot] - 1 + at.DISTRIBUTION]
+        first += at.ENTRIES + size
 
 
 @inline_kernel
@@ -277,3 +353,37 @@ def explore(machine, vectors, states, explored, scratch, pause):
             memory[at.ROWS], memory[at.SUCCESSORS] = row + 1, successor + 1
         memory[at.EXPANDED] += 1
     return at.DONE, 0
+
+
+@kernel
+def arrange(explored, rank, place_S, position, rows, marginals, successors):
+    """Put rows in the order of their states, those of one state as they were met.
+
+    explored : rows (R, 4) state, action, number of marginals, number of successors; marginals
+        (U, 2) and successors (K,), row by row
+    rank : (S,) final numbers of states
+    place_S : (S,) first row of every final state; moved on
+    position : (R,) filled with the place of every row
+    rows : filled with action (R,), marginal_ptr (R + 1,), successor_ptr (R + 1,); these are zeros
+    marginals : filled with identifier (U,), factor (U,)
+    """
+    old_rows, old_marginals, old_successors = explored
+    action, marginal_ptr, successor_ptr = rows
+    identifier, factor = marginals
+    for r in range(position.shape[0]):
+        s = rank[old_rows[r, 0]]
+        to = place_S[s]
+        position[r], place_S[s] = to, to + 1
+        action[to] = old_rows[r, 1]
+        marginal_ptr[to + 1], successor_ptr[to + 1] = old_rows[r, 2], old_rows[r, 3]
+    for r in range(position.shape[0]):
+        marginal_ptr[r + 1] += marginal_ptr[r]
+        successor_ptr[r + 1] += successor_ptr[r]
+    m, k = 0, 0
+    for r in range(position.shape[0]):
+        for to in range(marginal_ptr[position[r]], marginal_ptr[position[r] + 1]):
+            identifier[to], factor[to] = old_marginals[m, 0], old_marginals[m, 1]
+            m += 1
+        for to in range(successor_ptr[position[r]], successor_ptr[position[r] + 1]):
+            successors[to] = rank[old_successors[k]]
+            k += 1

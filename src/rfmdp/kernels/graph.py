@@ -152,7 +152,7 @@ def attract(row_state, predecessors, nature, work, mode, marks):
     flexible = nature[FLEXIBLE]
     pred_ptr, pred_rows = predecessors
     _, _, queue, pending = work
-    status_R, missing_S, reached_S, _, _ = marks
+    status_R, missing_S, reached_S, inside_S, _ = marks
     head, tail = 0, 0
     for s in range(reached_S.shape[0]):
         if reached_S[s]:
@@ -181,18 +181,13 @@ def attract(row_state, predecessors, nature, work, mode, marks):
         for i in range(waiting):
             r = np.int64(pending[i])
             status_R[r] = WAITING
-            if _fires(nature, work, r, marks, mode):
+            if mode == CERTAIN:
+                fires = not fits(nature, work, r, inside_S, inside_S, nature[MINIMAL_END])
+            else:
+                fires = fits(nature, work, r, inside_S, reached_S, nature[SUPPORT_PTR][1:])
+            if fires:
                 status_R[r] = FIRED
                 tail = _fire(r, row_state, marks, mode, queue, tail)
-
-
-@inline_kernel
-def _fires(nature, work, r, marks, mode):
-    """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
-    _, _, reached_S, inside_S, _ = marks
-    if mode == CERTAIN:
-        return not fits(nature, work, r, inside_S, inside_S, nature[MINIMAL_END])
-    return fits(nature, work, r, inside_S, reached_S, nature[SUPPORT_PTR][1:])
 
 
 @inline_kernel

@@ -20,7 +20,7 @@ from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import fold
 from rfmdp.kernels.layout import load, scatter, store, take_axes, terms_of, write_answer
 from rfmdp.kernels.oracle import box_member, box_minimum, box_of, minimise, minimum
-from rfmdp.kernels.primitives import contract_first, dot, multiply, sort_long
+from rfmdp.kernels.primitives import contract_first, dot, multiply, outer_product, sort_long
 from rfmdp.rounding import CURVED_TERMS
 
 
@@ -220,3 +220,34 @@ def joint_rows(sets, rows, work, asked, balls, answers, bounds):
             minimise(one, 0, (v, 0, 1), order, curved, (p, size), (p, 0))
         store(max(p[size], v[order[0]]), np.inf, terms, row, asked, bounds)
         write_answer(p, size, i, answers)
+
+
+@kernel
+def distributions(rows, model, probability, work, size_N, targets, joint):
+    """Multiply the listed rows out: distinct successors in order of appearance, and their mass.
+
+    Fills size_N, and targets and joint one row after the other; returns the entries used.
+
+    model : the arrays of `FactoredMDP.structure`
+    work : place (S,) of -1, product (K,) of the largest row
+    """
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    place, product = work
+    used = 0
+    for i in range(rows.shape[0]):
+        r = rows[i]
+        start, begin = successor_ptr[r], used
+        first, last = marginal_ptr[r], marginal_ptr[r + 1]
+        size = outer_product(outcome_ptr, probability, row_marginals, first, last, product, 0)
+        for k in range(size):
+            s = successors[start + k]
+            if place[s] < begin:
+                place[s] = used
+                targets[used] = s
+                joint[used] = 0.0
+                used += 1
+            joint[place[s]] += product[k]
+        size_N[i] = used - begin
+        for e in range(begin, used):
+            place[targets[e]] = -1
+    return used

@@ -40,12 +40,6 @@ def _unit(z):
     return np.float64(_mix(z) >> S11) * UNIT
 
 
-@inline_kernel
-def _start(seed, trajectory):
-    """Return the first state of a trajectory's stream."""
-    return _mix(_mix(np.uint64(seed)) + np.uint64(trajectory) * GAMMA)
-
-
 @kernel
 def alias_tables(outcome_ptr, probability, work, accept, alias):
     """Fill the alias table of every marginal: slot i gives i with accept[i], else alias[i].
@@ -120,7 +114,7 @@ def _draw(begin, d, tables, z):
 @inline_kernel
 def _begin(initial, seed, trajectory):
     """Return (first state, generator state) of a trajectory."""
-    z = _start(seed, trajectory)
+    z = _mix(_mix(np.uint64(seed)) + np.uint64(trajectory) * GAMMA)
     if initial.shape[0] == 1:
         return initial[0], z
     z += GAMMA

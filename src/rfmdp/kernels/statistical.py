@@ -53,8 +53,12 @@ def _stirling(r):
 
 
 @inline_kernel
-def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
-    """Lower bound of ln sum_m w_m exp(g(kappa_m p, x) + g(kappa_m q, n-x) - g(kappa_m, n))."""
+def _log_martingale(x, n, log_p, kappa_K, log_weight_K, offset_K):
+    """Lower bound of ln sum_m w_m exp(g(kappa_m p, x) + g(kappa_m q, n-x) - g(kappa_m, n)).
+
+    The evidence against p = exp(log_p); working in ln p keeps tiny p and tiny q = 1-p exact.
+    """
+    p, q = math.exp(log_p), -math.expm1(log_p)
     best, total = -np.inf, 0.0
     for m in range(kappa_K.shape[0]):
         low, low_size = _log_rising(kappa_K[m] * p, x)
@@ -67,13 +71,6 @@ def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
         else:
             total += math.exp(term - best)
     return best + math.log(total) - 16.0 * EPS
-
-
-@inline_kernel
-def _log_martingale(x, n, log_p, kappa_K, log_weight_K, offset_K):
-    """Evidence against p = exp(log_p); working in ln p keeps tiny p and tiny 1-p exact."""
-    q = -math.expm1(log_p)
-    return _log_mixture(x, n, math.exp(log_p), q, kappa_K, log_weight_K, offset_K)
 
 
 @inline_kernel

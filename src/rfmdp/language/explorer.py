@@ -18,7 +18,7 @@ from typing import NoReturn
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels import explorer, machine, tables
+from rfmdp.kernels import explorer, machine
 from rfmdp.kernels.decorator import expect
 from rfmdp.language.ast import Assignment, Command, Expr, Literal
 from rfmdp.language.check import CHAINS, CheckedModel, State, evaluate_states
@@ -237,7 +237,7 @@ class StateExplorer:
         if 2 * self._distributions.size > len(self._key_table):  # there are no more keys than that
             self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
             first = 0
-        tables.fill_keys(self._key_table, self._keys.array, first, self._keys.size)
+        explorer.fill_keys(self._key_table, self._keys.array, first, self._keys.size)
 
 
 def initial_valuations(checked: CheckedModel) -> AnyArray:

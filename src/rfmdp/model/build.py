@@ -300,7 +300,7 @@ class _Expander:
 
     def _enter(self, codes: IntArray) -> Int32Array:
         """Return the numbers (K,) of states with some codes; new ones get the next."""
-        from rfmdp.kernels.tables import enter_states
+        from rfmdp.kernels.explorer import enter_states
 
         states, numbers = self._states, np.empty(len(codes), dtype=np.int32)
         states.make_room(self._count, len(codes))

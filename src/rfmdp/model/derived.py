@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
+from rfmdp.kernels.explorer import fill_keys
 from rfmdp.kernels.machine import DISTRIBUTION, ENTRIES, SIZE
-from rfmdp.kernels.tables import fill_keys, joint_rows
+from rfmdp.kernels.products import distributions
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
@@ -194,7 +195,7 @@ def joint_successors(
     targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
     work = np.full(model.states, -1), np.empty(int(lengths.max(initial=1)))
     entries = np.ascontiguousarray(values)
-    used = joint_rows(rows, model.structure, entries, work, sizes, targets, mass)
+    used = distributions(rows, model.structure, entries, work, sizes, targets, mass)
     return sizes, targets[:used], mass[:used]
 
 

@@ -44,7 +44,7 @@ def arranged(
     marginals : (uses, 2) identifier and factor, row by row
     successors : (K,) states, row by row
     """
-    from rfmdp.kernels.tables import arrange
+    from rfmdp.kernels.explorer import arrange
 
     source = rows[:, 0]
     order = packing.order(words)

@@ -148,7 +148,7 @@ def grow(array: AnyArray, need: int) -> None:
 class StateTable:
     """States in the order of discovery: in `packed`; `table` has their numbers plus 1.
 
-    A dense table has a place for every word of the domain, others are hashed (`kernels.tables`).
+    A dense table has a place for every word of the domain, others are hashed (`kernels.explorer`).
     Kernels count the states, and stop before there is no room.
     """
 
@@ -181,9 +181,10 @@ class StateTable:
 
     def _hash(self, count: int, room: int) -> None:
         """Enter the first states into a table with at least so much room."""
-        from rfmdp.kernels.tables import fill_states
+        from rfmdp.kernels.explorer import enter_states
 
         size = 1 << (room - 1).bit_length()
         require_memory(4 * size, f"A model with more than {count} states")
         self.table = np.zeros(size, dtype=np.int32)
-        fill_states(self.table, self.packed, count)
+        known, numbers = self.packed[:count], np.empty(count, dtype=np.int32)
+        enter_states(self.table, self.packed, 0, False, known, numbers)
