@@ -109,7 +109,8 @@ class _Tables:
                 assigned = [a.variable for u in command.updates for a in u.assignments]
                 counts = [len(update.assignments) for update in command.updates]
                 numbers = map(self._expressions.add, command.children())
-                meaning = *numbers, *counts, *assigned, module.name  # all but its action
+                # all but its action
+                meaning: _Meaning = (*numbers, *counts, *assigned, module.name)
                 if meaning not in made:
                     made[meaning] = self._moves(module, columns, command, meaning, values)
                 moves = made[meaning]
