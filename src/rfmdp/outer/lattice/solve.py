@@ -139,8 +139,9 @@ class _Run:
         """Return what values can be; no less than 0 if nothing below it is ever paid."""
         if self.problem.probability:
             return 0.0, 1.0
-        sign = -1.0 if self.negated else 1.0
-        least = min(float(np.min(self.problem.start)), self.payments.least(sign))
+        paid = self.payments.idle, self.payments.pays
+        least = min(-x.max() if self.negated else x.min() for x in paid)
+        least = min(float(least), float(np.min(self.problem.start)))
         return (0.0 if least >= 0.0 else -np.inf), np.inf
 
     def signed(self, value: FloatArray) -> FloatArray:
@@ -245,7 +246,7 @@ class _Run:
             unpaid = Sweep(self.model, self.agent, Payments.nothing(self.model)).back
             bounds = LingeringRewards(
                 *begin, np.where(ends, won, np.inf), rule, self.watch,
-                unpaid=unpaid, most=float(np.max(np.abs(self.payments.pays))),
+                unpaid=unpaid, most=self.payments.most,
             )  # fmt: skip
         try:
             bounds.run(lambda low, high: limits.excess(low, high, self.interest, probability))

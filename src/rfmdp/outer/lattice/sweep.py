@@ -96,14 +96,10 @@ class Payments:
         np.negative(self.pays, out=self.pays)
         return Payments(self.actions, self.pays, -self.idle)
 
-    def least(self, sign: float) -> float:
-        """Return the least payment, all with the given sign."""
-        return float(min(np.min(sign * self.idle), np.min(sign * self.pays)))
-
     @property
-    def error(self) -> float:
-        """The most that adding two rewards was off, and adding them to a value will be."""
-        return 8.0 * UNIT * float(np.max(np.abs(self.pays), initial=0.0))
+    def most(self) -> float:
+        """The most that an action pays, or takes."""
+        return float(max(np.max(self.pays), -np.min(self.pays)))
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +180,8 @@ class Sweep:
         loss = self.discount * float(losses.max())
         depths = len(self.model.factors)
         rounding = TERM * self._terms * span + 2.0 * UNIT * (depths + 4) * size
-        rounding = self.discount * rounding + self.payments.error + TINY * self._terms
+        # adding two rewards was off, and adding them to a value is
+        rounding = self.discount * rounding + 8.0 * UNIT * self.payments.most + TINY * self._terms
         errors = Errors(rounding, rounding + loss)
         stuck = self.model.deadlocks
         if stuck is not None:  # they stay where they are
