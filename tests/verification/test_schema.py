@@ -9,7 +9,7 @@ import pytest
 from learning.tiny import REACH, two_arms
 from rfmdp import record as records
 from rfmdp.errors import FileError
-from rfmdp.formats import archive
+from rfmdp.formats import files
 from rfmdp.formats.files import load, save
 from rfmdp.formats.records import solution_to_record
 from rfmdp.language.build import parse_prism
@@ -118,7 +118,7 @@ def test_files_of_other_versions_are_refused(tmp_path, monkeypatch):
     """One line that says which version wrote it, and what to do."""
     for version, advice in ((2, "make it again"), (4, "upgrade rfmdp")):
         with monkeypatch.context() as patch:
-            patch.setattr(archive, "FORMAT_VERSION", version)
+            patch.setattr(files, "FORMAT_VERSION", version)
             save(two_arms(0.3, 0.6), tmp_path / "a.rfmdp")
         with pytest.raises(FileError, match=f"format version {version}.*{advice}") as error:
             load(tmp_path / "a.rfmdp")
