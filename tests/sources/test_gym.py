@@ -352,6 +352,14 @@ def test_rewards_are_learned_from_what_is_paid():
     )  # fmt: skip
     assert 2.5 < run.guarantee < 5.0
     assert rf.verify(run).valid
+    # the next run of the same source compares what is declared, and begins with no payments
+    with pytest.raises(rf.ModelError, match=r"paid 1, must pay the declared 0"):
+        rf.learn(source, 'R{"reward"}maxmin=? [ C<=5 ]', length=6)
+    near = 'R{"reward"}maxmin=? [ F x=1 ]'
+    words = {"rewards": RewardRange(0.0, 2.0), "stop": StopWhen(trajectories=50)}
+    rf.learn(source, near, length=6, **words)
+    again = source.payer("reward")(np.arange(model.rows), np.ones(model.rows))
+    assert not again.sums.any()
 
 
 @pytest.mark.parametrize("ends", [(0.9, 1.1), (-2.0, -0.5)])

@@ -1,11 +1,5 @@
 """The inner problem: nature's choice in one row, by several methods with one contract.
 
-protocol    the contract: proven sides of rows, and nature's answers
-packing     sets and rows laid out for kernels
-solvers     both sides: `Exact`, and all products of vertices; one side, by a larger set of nature:
-            sequential, interval arithmetic, radius sum
-mccormick   one side, by a linear programme per row
-
 `METHODS` are all of them by name; one is imported, with what it needs, when it is asked for.
 """
 

@@ -7,10 +7,8 @@ that are *proven* bounds of
     q*(r) = opt over p_1 in P_1, ..., p_n in P_n of sum_o value[successor(o)] p_1[o_1] ... p_n[o_n],
 
 opt being nature's direction, rounding included. A side that a solver cannot prove is filled with
--inf or +inf, so that an array is always a bound. `proves` says which sides are worth reading:
-
-    Exact().prepare(model, MIN).proves              # Side.BOTH
-    IntervalArithmetic().prepare(model, MIN).proves # Side.BELOW: nature's set was enlarged
+-inf or +inf, so that an array is always a bound. `proves` says which
+sides are worth reading.
 """
 
 from __future__ import annotations

@@ -113,9 +113,8 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     """Return the flat model: one marginal per row, branches to one successor merged.
 
     Successors of a row are ascending; those that cannot happen are dropped. States, rows, actions,
-    labels, rewards and variables stay; rows with equal distributions share a marginal. Memory: 28
-    bytes per merged transition of a chunk, 4 bytes per merged transition for the result; it ends
-    with a ResourceError before it takes more than there is.
+    labels, rewards and variables stay; rows with equal distributions share a marginal. The result
+    takes four bytes per merged transition; a ResourceError comes before more than there is.
 
     Examples
     --------

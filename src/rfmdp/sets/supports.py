@@ -35,6 +35,7 @@ from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 SUPPORT_LIMIT = 1 << 17  # per marginal
 FREE_LIMIT = 62  # bits of a mask
+WHOLE = 2.0  # L1 balls so large are the whole simplex, by definition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +115,7 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
         possible = np.where(np.repeat(ball, sizes), moves | seen, possible)
         radius = np.repeat(marginals.radius, sizes)
         kept = np.where(np.repeat(kind == Kind.L1, sizes), 2.0 * marginals.nominal > radius, seen)
-        kept &= np.repeat(~_whole_simplex(marginals), sizes)
+        kept &= np.repeat((kind != Kind.L1) | (marginals.radius < WHOLE), sizes)
         required = np.where(np.repeat(ball, sizes), kept, required)
         for j in np.flatnonzero(kind == Kind.LP).tolist():
             smooth = cast(LpBall, marginals[j])
@@ -134,12 +135,6 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
     return possible, required | np.repeat(sizes == 1, sizes)
 
 
-def _whole_simplex(marginals: Marginals) -> BoolArray:
-    """Return the balls (M,) that are so large that they are the whole simplex, by definition."""
-    whole: BoolArray = (marginals.kind == Kind.L1) & (marginals.radius >= 2.0)
-    return whole
-
-
 def _by_sums(
     marginals: Marginals, free: BoolArray, required: BoolArray, which: IntArray
 ) -> Iterator[_Family]:
@@ -155,7 +150,7 @@ def _by_sums(
     may = may[np.lexsort((every[may], -numbers[may], home[may]))]  # by descending weight
     place, ends = every[may], starts(np.bincount(home[may], minlength=len(which)))
     # a box asks for one less its required bounds, a ball for its free weights less the radius
-    radius = np.where(_whole_simplex(marginals)[which], 4.0, marginals.radius[which])
+    radius = np.where(marginals.radius[which] >= WHOLE, 4.0, marginals.radius[which])
     numbers = np.concatenate([numbers, np.where(ball, radius, 1.0)])
     weight, threshold = np.split(digits(numbers, BITS), [len(every)])
     threshold[ball] *= -1

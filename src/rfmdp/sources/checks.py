@@ -43,6 +43,7 @@ BEFORE = " before"  # behind the name of a variable: its value one step earlier
 MOST = 1 << 22  # counts that are kept of one learning model
 PER_DOUBLING = 2  # parts of the data while their number doubles
 TIMES, AGES = 80, 32  # parts of the data, and of episodes
+PENDING = 1 << 16  # transitions that are counted together
 SPREADS = (4.0, 32.0, 256.0, 2048.0)  # k of M(p)
 HALVINGS = 40
 SLACK = 1e-6  # of logarithms: rounding
@@ -88,7 +89,8 @@ class Evidence:
         self._model = counted
         self._pairs = SuccessorPairs(counted)
         self._times = np.zeros(len(self._pairs.rows), dtype=np.int64)
-        self._drawn = np.zeros(1, dtype=np.int64)
+        self._drawn, self._waiting = np.zeros(1, dtype=np.int64), 0
+        self._new: list[tuple[AnyArray, ...]] = []
         self.tables: dict[str, IntArray] = {}  # (codes, O) of what is not seen in a pair
         self.omitted: list[str] = []
         outcomes = len(counted.marginals.nominal)
@@ -110,7 +112,19 @@ class Evidence:
         before : (N,) the row that was taken before in the same trajectory, -1 at its start
         ages : (N,) steps of the trajectory before
         """
+        self._new.append(tuple(np.asarray(a, np.int64) for a in (rows, successors, before, ages)))
+        self._waiting += len(rows)
+        if self._waiting >= PENDING:
+            self._count()
+
+    def _count(self) -> None:
+        """Count what is new."""
+        if not self._new:
+            return
         model = self._model
+        rows, successors, before, ages = (np.concatenate(c) for c in zip(*self._new, strict=True))
+        self._new.clear()
+        self._waiting = 0
         np.add.at(self._times, self._pairs.find(rows, successors), 1)
         time = 1 + self._drawn[0] + np.arange(len(rows))
         self._drawn += len(rows)
@@ -130,6 +144,7 @@ class Evidence:
 
     def transitions(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return the different transitions: rows, successors, and how often each was seen, (N,)."""
+        self._count()
         seen = self._times > 0
         return self._pairs.rows[seen], self._pairs.successors[seen], self._times[seen]
 
@@ -156,6 +171,7 @@ class Evidence:
     @property
     def arrays(self) -> dict[str, AnyArray]:
         """What a saved run keeps."""
+        self._count()
         tables = {f"table{i}": table for i, table in enumerate(self.tables.values())}
         return {"times": self._times, "drawn": self._drawn, **tables}
 

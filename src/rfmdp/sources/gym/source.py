@@ -86,9 +86,9 @@ class GymSource(Source):
         self._starts = {state: i for i, state in enumerate(model.initial.tolist())}
         self.random_start = len(self._starts) > 1
         self.last: set[int] = set()
-        self._paid = Paid.nothing(model.rows)  # since it was last asked for
-        self.pays = REWARD in model.rewards  # whether anybody looks at payments
-        self._declared = row_rewards(model, REWARD) if self.pays else None  # (R,) what must be paid
+        # (R,) what must be paid, unless a run learns it
+        self.declared = row_rewards(model, REWARD) if REWARD in model.rewards else None
+        self._paid: Paid | None = None  # since it was last asked for, if the run learns rewards
         spec = self.env.spec
         options = "" if spec is None else ", ".join(f"{k}={v!r}" for k, v in spec.kwargs.items())
         name = type(self.env.unwrapped).__name__ if spec is None else str(spec.id)
@@ -99,13 +99,14 @@ class GymSource(Source):
         }
 
     def sampler(self, counted: FactoredMDP, evidence: Evidence | None = None) -> Sampler:
-        """Return what runs episodes and counts."""
-        return _Walker(self, counted, evidence).run_until
+        """Return what runs episodes and counts; payments are compared unless `payer` was called."""
+        paid, self._paid = self._paid, None
+        return _Walker(self, counted, evidence, paid).run_until
 
     def payer(self, reward: str) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
-        self._declared, self.pays = None, True
-        return lambda rows, visits: self._paid.take(rows)
+        paid = self._paid = Paid.nothing(self.structure.model.rows)
+        return lambda rows, visits: paid.take(rows)
 
     def agent(self, policy: Policy) -> Callable[..., Any]:
         """Return a policy as a function: observation in, action of the environment out.
@@ -149,10 +150,10 @@ class GymSource(Source):
             )
         return state
 
-    def check_end(self, state: int) -> None:
-        """Raise ModelError unless the structure ends where an episode ended."""
+    def check_end(self, state: int, declared: FloatArray | None) -> None:
+        """Raise ModelError unless the structure ends where an episode ended, and pays nothing."""
         model, fault = self.structure.model, ""
-        paid = 0.0 if self._declared is None else self._declared[model.row_ptr[state]]
+        paid = 0.0 if declared is None else declared[model.row_ptr[state]]
         if not self._ends[state]:
             fault = (
                 "which the structure lets be left. Give it no enabled action (guards), or add a "
@@ -176,11 +177,11 @@ class GymSource(Source):
             )
         return self._starts[state]
 
-    def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
-        """Compare what rows paid with what was declared; without that, note it for `payer`."""
+    def check_paid(self, rows: IntArray, paid: FloatArray, rewards: FloatArray | None) -> None:
+        """Raise ModelError unless rows paid numbers, those of `rewards` (R,) if there are some."""
         wrong, must = ~np.isfinite(paid), "a finite number; nothing can be said about its rewards"
-        if self._declared is not None and not wrong.any():
-            declared = self._declared[rows]
+        if rewards is not None and not wrong.any():
+            declared = rewards[rows]
             wrong = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
             must = (
                 f"the declared {declared[np.argmax(wrong)]:g}; declare it, or learn rewards "
@@ -191,8 +192,6 @@ class GymSource(Source):
             shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
             name = self.structure.model.row_name(int(rows[at]))
             raise ModelError(f"Environment: {name} paid {shown}, must pay {must}.")
-        if self._declared is None:
-            self._paid.add(rows, paid)
 
     def _observer(self, names: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
@@ -246,8 +245,15 @@ class GymSource(Source):
 class _Walker:
     """Runs episodes of an environment under behaviours."""
 
-    def __init__(self, source: GymSource, counted: FactoredMDP, evidence: Evidence | None) -> None:
+    def __init__(
+        self,
+        source: GymSource,
+        counted: FactoredMDP,
+        evidence: Evidence | None,
+        learned: Paid | None,
+    ) -> None:
         self._source, self._counted, self._evidence = source, counted, evidence
+        self._learned, self._declared = learned, source.declared if learned is None else None
         self._row_ptr = counted.row_ptr.tolist()
         # the rows as objects, which lists share: few of them stay in the caches; -1 is the last
         self._numbers = np.append(np.arange(counted.rows), -1).astype(object)
@@ -265,7 +271,10 @@ class _Walker:
         Only the first reset has a seed.
         """
         source, find = self._source, self._state
-        env, pays, note_paid = source.env, source.pays, self._paid.append
+        env, note_paid, declared = source.env, self._paid.append, self._declared
+        pays = (
+            self._learned is not None or declared is not None
+        )  # whether anybody looks at payments
         actions = source.actions  # of every row; None where there is none: the episode is over
         note_row, note_successor = self._rows.append, self._successors.append
         other, often = request.behaviour.other, max(1, request.first // SHARE)
@@ -296,7 +305,7 @@ class _Walker:
                 if pays:
                     note_paid(paid)
                 if terminated:
-                    source.check_end(state)
+                    source.check_end(state, declared)
                 if terminated or truncated:
                     break
             self._lengths.append(len(self._rows) - begin)
@@ -314,8 +323,11 @@ class _Walker:
         if self._rows:
             rows, successors = np.array(self._rows, dtype=np.int64), np.array(self._successors)
             tally.add(self._counted, rows, successors)
-            if self._source.pays:
-                self._source.note_paid(rows, np.array(self._paid, dtype=np.float64))
+            if self._paid:
+                paid = np.array(self._paid, dtype=np.float64)
+                self._source.check_paid(rows, paid, self._declared)
+                if self._learned is not None:
+                    self._learned.add(rows, paid)
             if self._evidence is not None:
                 ptr = starts(self._lengths)
                 ages = np.arange(len(rows)) - ptr[owners(ptr)]
