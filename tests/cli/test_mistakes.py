@@ -186,19 +186,19 @@ MISTAKES = [  # words, what the one line must say
     (["explain", "r.rfmdp", "--state", "x=9"], ["x=9", "x in 0..3"]),
     (["explain", "r.rfmdp", "--state", "y=1"], ["(x)", "y"]),
     (["explain", "r.rfmdp", "--state", "99"], ["--state", "0..3", "'99'"]),
-    (["explain", "r.rfmdp", "--step", "-1"], ["step", "at least 0", "-1"]),
+    (["explain", "r.rfmdp", "--step", "-1"], ["the step must be in 0..", "-1"]),
     (["explain", "h.rfmdp", "--step", "2"], ["step", "0..1", "2"]),
     (top("evaluate m.prism --policy no.csv"), ["no.csv", "No such file"]),
     (top("evaluate m.prism --policy action.csv"), ["action.csv", "'fly'", "up, jump"]),
     (top("evaluate m.prism --policy column.csv"), ["column.csv", "missing: x"]),
-    (["report", "i.rfmdp"], ["solutions and learning runs", "solve -o"]),
+    (["report", "i.rfmdp"], ["solutions or learning runs", "solve -o"]),
     # simulation
     (top("simulate m.prism --policy greedy"), ["--policy", "uniform, optimal", "'greedy'"]),
     (top("simulate m.prism --nature kind"), ["--nature", "worst", "'kind'"]),
     (top("simulate m.prism --nature worst"), ["--nature", "--policy"]),
     (
         ["solve", "m.prism", *TOP, *TOP, *N.split(), "--radius", "0.1", "--inner", "radius-sum"],
-        ["radius-sum", "--radius l1:R", "Interval"],
+        ["radius-sum", "--radius l1:R", "are others"],
     ),
     (top("simulate m.prism --length 0"), ["--length", "> 0"]),
     # learning

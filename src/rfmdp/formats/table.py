@@ -81,13 +81,13 @@ def make_model(columns: Columns, name: str, fail: Fail | None = None, **fields: 
         where = f"state {owner(columns.row_ptr, row)}" + (f", action {action}" if action else "")
         raise ModelError(f"{name}: {where}: {message}")
 
+    _check(columns, fail or complain)
     alone = np.flatnonzero(segment_lengths(columns.row_ptr) == 0)
     if len(alone):
         raise ModelError(
             f"{name}: every state must have a transition, but {len(alone)} have none, the first is "
             f"{alone[0]}; give them self-loops."
         )
-    _check(columns, fail or complain)
     c = _merged(columns)
     centres = box_centres(c.successor_ptr, c.lower, c.upper)
     return flat_model(
