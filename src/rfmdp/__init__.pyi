@@ -17,7 +17,7 @@ from .errors import (
     SolverError as SolverError,
     UnsupportedError as UnsupportedError,
 )
-from .formats.files import load as load, save as save
+from .formats.files import save as save
 from .formats.libraries import (
     from_matrices as from_matrices,
     from_stormpy as from_stormpy,
@@ -81,7 +81,7 @@ from .objective import (
     Total as Total,
     Until as Until,
 )
-from .opening import open_model as open_model, read_model as read_model
+from .opening import load as load, open_model as open_model, read_model as read_model
 from .outer.solution import (
     Bounds as Bounds,
     Policy as Policy,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rfmdp.errors import FileError, ModelError, ResourceError
-from rfmdp.formats.files import SAVED, load
+from rfmdp.formats import files
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.lattice import written
 from rfmdp.record import Provenance
@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 
 GYM = "gym:"  # in front of the name of a Gymnasium environment
 EXPLICIT = {".tra": "read_prism_explicit", ".umb": "read_umb", ".drn": "read_drn"}
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Return what is in a file: whatever `save` wrote, or a model of any format that is read.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, or is damaged.
+    """
+    return files.load(path) if Path(path).suffix == files.SAVED else open_model(path)
 
 
 def open_model(
@@ -77,8 +88,8 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
             f"{name}: there is no such file, and no such domain; the domains are "
             f"{', '.join(DOMAINS)}."
         )
-    if path.suffix == SAVED:
-        return Blueprint(str(name), made=load(path, kind="model"))
+    if path.suffix == files.SAVED:
+        return Blueprint(str(name), made=files.load(path, kind="model"))
     if path.suffix in EXPLICIT:
         import rfmdp
 
