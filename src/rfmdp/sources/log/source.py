@@ -32,6 +32,7 @@ from rfmdp.writing import replacing
 
 SELECTIONS = ("none", "unknown", "outcome")
 OFTEN = 0.5  # seconds between two reports of progress
+TWINS = 20  # steps from which on equal tables are the same one, and no chance
 MANY = 10_000  # faults after which nothing more is read
 SINGLE = 1e-6  # tables may hold numbers of single precision
 ADVICE = "Nothing is guaranteed from such data: correct them, or declare what is possible."
@@ -165,10 +166,10 @@ class Log(Source):
         self.steps = 0  # number of transitions
         problems = Problems()
         reader = LogReader(model, columns, problems)
-        digests = list[str]()
+        digests: dict[str, str] = {}
         started, told = time.monotonic(), 0.0
         for table in tables:
-            digest = hashlib.sha256()
+            digest, before = hashlib.sha256(), self.steps
             for steps in reader.transitions(table):
                 self.steps += len(steps["pair"])
                 if problems.count > MANY:
@@ -177,7 +178,12 @@ class Log(Source):
                 if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                     told = now
                     progress(self.steps, now)
-            digests.append(digest.hexdigest())
+            twin = digests.get(digest.hexdigest())
+            if twin is not None and self.steps - before >= TWINS:
+                raise DataError(
+                    f"{table.name}: must not have the same transitions as {twin}, but has."
+                )
+            digests[digest.hexdigest()] = table.name
         if problems.count:
             raise problems.error(ADVICE)
         self.digest = hashlib.sha256("".join(digests).encode()).hexdigest()  # of the data
