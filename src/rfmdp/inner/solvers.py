@@ -254,7 +254,8 @@ def _row_balls(model: FactoredMDP) -> tuple[FloatArray, FloatArray]:
         names = map(model.marginal_name, ids[segment(model.marginal_ptr, row)].tolist())
         raise UnsupportedError(
             f"radius-sum needs Lp balls of one exponent in a row; those of {model.row_name(row)}, "
-            f"are others: {', '.join(names)}. Give `LpBall`s (--radius l1:R), or use `Exact()`."
+            f"are others: {', '.join(names)}. Give balls (`LpBall`s instead of `with_radius`), or "
+            "use `Exact()`."
         )
     cap = 2.0 ** (1.0 / np.where(ball, marginals.exponent, 1.0))
     radius = np.where(ball, np.minimum(marginals.radius, cap), 0.0)
