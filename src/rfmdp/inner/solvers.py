@@ -169,23 +169,26 @@ class Sequential:
         weight = branching_weight(model)
         packed = [PackedModel(model, nature, pack_rows(model, w)) for w in (weight, -weight)]
         proves = relaxation_side(nature)
+        side = 0 if Side.BELOW in proves else 1
 
         def bounds_of(value: FloatArray, rows: IntArray) -> FloatArray:
-            """Return the bounds of the rows by both orders, (orders, sides, N)."""
-            bounds = np.empty((len(packed), 2, model.rows))
-            for order, (below, above) in zip(packed, bounds, strict=True):
-                order.run(sequential_rows, value, rows, (below, above))
-            return bounds[:, :, rows]
+            """Return what both orders prove of the rows, (2, N)."""
+            proven = []
+            for order in packed:
+                bounds = np.empty(model.rows), np.empty(model.rows)
+                order.run(sequential_rows, value, rows, bounds)
+                proven.append(bounds[side][rows])
+            return np.array(proven)
 
         def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
-            bounds = bounds_of(value, rows)
-            below[rows], above[rows] = bounds[:, 0].max(axis=0), bounds[:, 1].min(axis=0)
+            proven = bounds_of(value, rows)
+            below[rows] = -np.inf if side else proven.max(axis=0)
+            above[rows] = proven.min(axis=0) if side else np.inf
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
             begin = successor_starts(model, rows)
             out = np.empty(begin[-1])
-            proven = bounds_of(value, rows)[:, 0 if Side.BELOW in proves else 1]
-            best = np.argmax(-nature.sign * proven, axis=0)  # the first if equal
+            best = np.argmax(-nature.sign * bounds_of(value, rows), axis=0)  # the first if equal
             for number, order in enumerate(packed):
                 mine = np.flatnonzero(best == number)
                 order.run(sequential_answers, value, rows[mine], begin[mine], out)
