@@ -123,9 +123,7 @@ def verdict_of(
             check_run(header, arrays, verdict, check_solution)
             beta = field(field(header, "settings", dict), "beta", int, float)
             verdict.claims.append(("learned", f"from samples, with error probability {beta:g}"))
-    except (
-        FileError
-    ) as fault:  # every field is looked at before it is used: others are our mistakes
+    except FileError as fault:  # of a field that is read; whatever else is raised is our mistake
         verdict.failed.append(str(fault))
     return verdict
 
